@@ -7,6 +7,7 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/backends"
+	"hamr/gobuffer/internal/backing"
 	"hamr/gobuffer/internal/order"
 )
 
@@ -29,13 +30,11 @@ type Handle struct {
 	turns     uint32 // the memory's, when the handle was made
 }
 
-// Access returns a Handle for code in space s on the given device: the memory
-// itself if it is reachable there, else a temporary copy. device is ignored by
-// the host; below zero it is the calling thread's current one. Changes made to a
-// temporary are not seen by the buffer; one of a Cached array's must not be
-// written to. The host can read at once, whatever the
-// transfer mode; code on a device must use Handle.Stream, or wait for it. The caller
-// releases the handle.
+// Access returns a Handle for code in space s on the given device. The elements are in place if they are reachable
+// there, else in a temporary copy. The host ignores device; below zero it is the calling thread's current one. The
+// buffer does not see changes of a temporary, and a temporary of a Cached array must not be written to. The host can
+// read at once, in every transfer mode. Code on a device must use Handle.Stream, or wait for it. The caller releases
+// the handle.
 func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 	if err := a.check(); err != nil {
 		return nil, err
@@ -47,7 +46,7 @@ func (a *Array) Access(s backends.Space, device int) (*Handle, error) {
 	return h, err
 }
 
-// access is Access by an array that was checked.
+// access is Access of an array that was checked.
 func (a *Array) access(s backends.Space, device int, wanted request) (*Handle, error) {
 	if s != backends.SpaceHost && device < 0 {
 		var err error
@@ -63,7 +62,7 @@ func (a *Array) access(s backends.Space, device int, wanted request) (*Handle, e
 		return a.handInPlace(s, device, nil)
 	}
 	if fits && a.options.Allocator.SharedWith(s) {
-		if said, err := a.shares(s, device); said.is || err != nil {
+		if said, err := a.shares(s, device); said.Is || err != nil {
 			if err != nil {
 				return nil, err
 			}
@@ -81,8 +80,8 @@ func (a *Array) access(s backends.Space, device int, wanted request) (*Handle, e
 	if err != nil {
 		return nil, err
 	}
-	h := &Handle{memory: copied.memory, address: copied.address, layout: copied.layout, stream: copied.options.Stream, where: copied.where,
-		turns: copied.memory.turned(), temporary: true, kept: kept, readOnly: kept}
+	h := &Handle{memory: copied.memory, address: copied.address, layout: copied.layout, stream: copied.options.Stream,
+		where: copied.where, turns: copied.memory.turned(), temporary: true, kept: kept, readOnly: kept}
 	if s != backends.SpaceHost {
 		//mutate:skip a temporary that is kept is handed out before it is filled
 		if err := copied.order(h, copied.options.Device); err != nil {
@@ -91,13 +90,14 @@ func (a *Array) access(s backends.Space, device int, wanted request) (*Handle, e
 		}
 	}
 	if a.runtime.tracing() {
-		a.runtime.tracef("handle for %s in a%s temporary at %#x of %d bytes", s, map[bool]string{true: " kept"}[kept], copied.address, copied.layout.NBytes())
+		a.runtime.tracef("handle for %s in a%s temporary at %#x of %d bytes", s, map[bool]string{true: " kept"}[kept],
+			copied.address, copied.layout.NBytes())
 	}
 	return h, nil
 }
 
-// handInPlace is access where the elements are; said is what another runtime's code relies on.
-func (a *Array) handInPlace(s backends.Space, device int, said *reached) (*Handle, error) {
+// handInPlace is access to the elements where they are. said is why another runtime's code reaches them.
+func (a *Array) handInPlace(s backends.Space, device int, said *backing.Reached) (*Handle, error) {
 	h := &Handle{memory: a.memory, address: a.address, layout: a.layout, stream: a.options.Stream, where: a.where,
 		turns: a.memory.turned(), readOnly: a.fixed}
 	if err := a.prepare(h, s, device, said); err != nil {
@@ -107,13 +107,13 @@ func (a *Array) handInPlace(s backends.Space, device int, said *reached) (*Handl
 		a.memory.Retain()
 	}
 	if a.runtime.tracing() {
-		a.runtime.tracef("handle for %s in place at %#x%s", s, a.address, said.because())
+		a.runtime.tracef("handle for %s in place at %#x%s", s, a.address, said.Because())
 	}
 	return h, nil
 }
 
-// temporary is room for the elements for code in space s, or a copy of them, by the first
-// allocator that makes such and that the device has.
+// temporary is room for the elements for code in space s, or a copy of them. It tries the allocators that make such
+// memory, in their order, and takes the first one that the device has.
 func (a *Array) temporary(s backends.Space, device int, copying bool) (copied *Array, err error) {
 	list, err := a.runtime.temporariesIn(s)
 	if err != nil {
@@ -139,19 +139,19 @@ func (a *Array) temporary(s backends.Space, device int, copying bool) (copied *A
 	return copied, err
 }
 
-// prepare is for code in space s that uses the memory in place: the host reads at
-// once, and a device must exist. said is why another runtime's code may.
-func (a *Array) prepare(h *Handle, s backends.Space, device int, said *reached) error {
+// prepare makes the elements ready for code in space s that uses them in place: the host waits for work on them, and a
+// device must exist. said is why another runtime's code may use them.
+func (a *Array) prepare(h *Handle, s backends.Space, device int, said *backing.Reached) error {
 	if s == backends.SpaceHost {
 		return a.all().settle()
 	}
-	if said != nil && said.runtime != nil {
-		return a.orderFor(said.runtime, h, device)
+	if said != nil && said.Runtime != nil {
+		return a.orderFor(said.Runtime, h, device)
 	}
 	if device != a.options.Device {
 		b, err := a.runtime.Backend(a.options.Allocator)
 		if err == nil {
-			_, err = a.runtime.checkDevice(b, a.options.Allocator, device)
+			_, err = backing.Device(b, a.options.Allocator, device)
 		}
 		if err != nil {
 			return err
@@ -160,8 +160,8 @@ func (a *Array) prepare(h *Handle, s backends.Space, device int, said *reached) 
 	return a.order(h, device)
 }
 
-// order makes the stream that a handle names run after all work on the elements: the
-// Array's or, on a device that this is not of, the default one there.
+// order makes the handle's stream run after all work on the elements: the Array's stream or, on a device that the
+// memory is not of, the default stream there.
 func (a *Array) order(h *Handle, device int) error {
 	p := a.all()
 	if err := a.memory.notMapped(); err != nil {
@@ -208,10 +208,9 @@ func (a *Array) order(h *Handle, device int) error {
 	return errors.Join(a.memory.mark(&marked, pending), pending.LetGo())
 }
 
-// Release drops the handle's reference. What its stream holds then is still waited for
-// before the memory is changed or given back; where SetStream has given the array another one
-// since, an event stands for it. The error is the backend's; the handle is released all the same.
-// Releasing twice is harmless.
+// Release drops the handle's reference. The memory is changed or freed only after the work that the handle's stream
+// holds now. If SetStream has given the array another stream since, an event stands for that work. The error is the
+// backend's; the handle is released all the same. Releasing twice is harmless.
 func (h *Handle) Release() error {
 	if err := h.check(); err != nil {
 		return err
@@ -226,7 +225,7 @@ func (h *Handle) Release() error {
 	return errors.Join(late, h.memory.Release())
 }
 
-// check refuses what no access gave: the elements of a handle have a type.
+// check refuses handles that no access returned: the elements of others have a type.
 func (h *Handle) check() error {
 	if h == nil || !h.layout.Type.Valid() {
 		return errNoHandle
@@ -234,9 +233,9 @@ func (h *Handle) check() error {
 	return nil
 }
 
-// remember records what the handle's stream holds. If an Array has turned from a stream since
-// the handle was made, perhaps nobody names this one any more, and it may end before the memory:
-// it is left then. What can be neither recorded nor left is waited for.
+// remember records what the handle's stream holds. If an Array has left a stream since the handle was made, perhaps
+// nobody names this stream any more, and it may end before the memory. An event then stands for what it holds. Work
+// that can be neither recorded nor replaced by an event is waited for.
 func (h *Handle) remember() error {
 	m := h.memory
 	if h.elsewhere != nil {
@@ -273,7 +272,7 @@ func (h *Handle) remember() error {
 	if err == nil {
 		w.Stream = s
 		m.remember(w)
-		// Afterwards: who turns from a stream counts first, and then looks at what is recorded.
+		// This comes last: whoever leaves a stream first counts that, and then looks at what is recorded.
 		if h.stream == 0 || m.turned() == h.turns {
 			return nil
 		}
@@ -297,9 +296,9 @@ func (m *Memory) turned() uint32 {
 	return m.turns.Load()
 }
 
-// Detach gives up the handle and hands over its reference to the memory, or nil, to a
-// caller who sees to the order of what the elements are used for. What the handle's stream
-// holds is waited for as long as there is the memory, if that is not of the stream's device.
+// Detach ends the handle and returns its reference to the memory, or nil. The caller takes over the ordering of work on
+// the elements. If the handle's stream is of another device than the memory, what it holds is waited for as long as the
+// memory exists.
 func (h *Handle) Detach() *Memory {
 	if h.check() != nil || h.released.Swap(true) {
 		return nil
@@ -307,8 +306,8 @@ func (h *Handle) Detach() *Memory {
 	return h.memory
 }
 
-// Stream returns the stream that the elements are used on, of the device that was asked
-// for: it runs after all work on them that was enqueued before. Zero is the default one.
+// Stream returns the stream to use the elements on, of the device that was asked for. It runs after all work on them
+// that was enqueued before. Zero is the default stream.
 func (h *Handle) Stream() backends.Stream {
 	if h == nil {
 		return 0
@@ -366,8 +365,8 @@ func (h *Handle) String() string {
 	return fmt.Sprintf("handle of %d %s %s at %#x", h.layout.Count(), h.layout.Type, how, h.address)
 }
 
-// mapHandle is Access for the host where that maps the memory: in place, since the buffer
-// and the handle see each other's changes.
+// mapHandle is Access for the host where it has to map the memory. The elements are in place, since the buffer and the
+// handle see each other's changes.
 func (a *Array) mapHandle() (*Handle, error) {
 	home := a.memory
 	home.mapping.mutex.Lock()

@@ -24,7 +24,7 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 	if err := r.place(m, backends.Region{Allocator: a, Device: device}, size, stream); err != nil {
 		return err
 	}
-	m.owned = true
+	m.owned, m.ending = true, freed{}
 	if size > 0 {
 		if err := m.resolveStream(); err != nil {
 			return err
@@ -43,20 +43,14 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		if m.settled && r.aside.some.Load() != 0 {
 			_ = r.collect(asidePolled) // what failed, the device reports again
 		}
-		before, helped := r.grants.ended.Load(), r.callbacks.helped.Load()
+		before := r.givenBack()
 		if m.backend == r.byAllocator[grantedAs].backend {
-			r.dropGranted()
+			r.grants.Drop()
 		}
 		request := backends.Request{Allocator: a, Device: m.region.Device, Size: size, Stream: m.ordered(), Zero: zero}
 		at, err := m.take(&request)
-		if outOfMemory(err) && r.grants.waitSince(before) {
-			at, err = m.take(&request)
-		}
-		if err != nil && r.madeRoom(m.backend, err) {
-			at, err = m.take(&request)
-		}
 		if err != nil {
-			err = r.relieve(err, helped, func() (failed error) {
+			err = r.takeAgain(before, m.backend, err, func() (failed error) {
 				at, failed = m.take(&request)
 				return failed
 			})
@@ -94,7 +88,9 @@ func (m *Memory) take(request *backends.Request) (backends.Address, error) {
 }
 
 // AllocateFor is Allocate of memory that a library is given, not initialised.
-func (r *Runtime) AllocateFor(l Library, a backends.Allocator, device, size int, stream backends.Stream) (*Memory, error) {
+func (r *Runtime) AllocateFor(
+	l Library, a backends.Allocator, device, size int, stream backends.Stream,
+) (*Memory, error) {
 	if l >= libraryCount {
 		return nil, valueError("library", uint8(l), "one of the constants")
 	}

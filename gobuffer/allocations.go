@@ -21,10 +21,10 @@ func (r *Runtime) Allocations() (list []Allocation) {
 		return nil
 	}
 	r.eachLiving(func(l *living) {
-		m, known := l.memory, l.record
+		m, known := l.Memory, l.Record
 		a := Allocation{Library: m.library, Region: m.region, Size: m.Size(), Stream: m.ordered()}
 		if known != nil {
-			a.Thread, a.Time, a.Stack = known.thread, known.time, known.stack
+			a.Thread, a.Time, a.Stack = known.Thread, known.Time, known.Stack
 		}
 		list = append(list, a)
 	})

@@ -74,8 +74,8 @@ func View(m *Memory, address backends.Address, layout arrayiface.Layout, room in
 	return &Array{runtime: m.runtime, options: o, memory: m, address: address, layout: layout, room: room, fixed: readOnly}
 }
 
-// Lent makes a an array whose memory and stream somebody holds for longer than a is
-// open, as for the length of one call: closing it orders nothing.
+// Lent says that somebody else holds a's memory and stream for longer than a is open, as during one call. Closing a
+// then orders nothing. It returns a.
 func (a *Array) Lent() *Array {
 	if a != nil {
 		a.lent = true
@@ -83,8 +83,8 @@ func (a *Array) Lent() *Array {
 	return a
 }
 
-// HeldBy makes a an array of the elements that a handle of AccessMode has, whose Holder it is
-// told: inside the access it may use and change them. 0 is no access.
+// HeldBy says that a's elements are those of a handle of AccessMode, by the handle's Holder. Inside that access a may
+// use and change them. 0 is no access. It returns a.
 func (a *Array) HeldBy(holder uint32) *Array {
 	if a != nil {
 		a.holder = holder
@@ -92,8 +92,8 @@ func (a *Array) HeldBy(holder uint32) *Array {
 	return a
 }
 
-// InOrder makes a an array whose accesses give elements that lie one after the other in C order: in a
-// temporary, where its own do not.
+// InOrder makes a's accesses give elements that follow one another in C order: in a temporary if a's own do not. It
+// returns a.
 func (a *Array) InOrder() *Array {
 	if a != nil {
 		a.inOrder = true
@@ -101,8 +101,8 @@ func (a *Array) InOrder() *Array {
 	return a
 }
 
-// Until makes a an array whose long copies and waits end with backends.ErrStopped when stop asks:
-// what they were to write is unspecified then. The array is not to be kept beyond the operation.
+// Until makes a's long copies and waits end with backends.ErrStopped when stop asks. What they were to write is
+// unspecified then. Use the array for one operation only. It returns a.
 func (a *Array) Until(stop *backends.Stop) *Array {
 	if a != nil {
 		a.stop = stop
@@ -149,24 +149,23 @@ func (a *Array) Free() error {
 }
 
 func (a *Array) drop() error {
-	p := a.all()
+	m, s := a.memory, a.options.Stream
 	a.memory, a.address = nil, 0
-	if p.memory == nil {
+	if m == nil {
 		return nil
 	}
 	switch {
 	case a.lent:
-	case p.memory.dropsLast(p.stream):
-		p.memory.every.Store(true)
+	case m.dropsLast(s):
+		m.every.Store(true)
 	default:
-		p.memory.rememberOn(p.stream, p.where)
+		m.rememberOn(s, a.where)
 	}
-	return p.memory.Release()
+	return m.Release()
 }
 
-// SetStream changes the stream and, as in HAMR, the transfer mode with it. A
-// per-thread stream is replaced by one that means the same from every thread. What
-// the old stream holds is still waited for.
+// SetStream changes the stream and, as in HAMR, the transfer mode with it. A per-thread stream is replaced by one that
+// means the same from every thread. The work that the old stream holds is still waited for.
 func (a *Array) SetStream(s backends.Stream, t Transfer) error {
 	if err := a.check(); err != nil {
 		return err
@@ -176,7 +175,7 @@ func (a *Array) SetStream(s backends.Stream, t Transfer) error {
 		return err
 	}
 	if s != a.options.Stream {
-		// Nobody names the old stream any more, and what other libraries have on it.
+		// Nobody names the old stream any more, nor the work that other libraries have on it.
 		if a.memory != nil {
 			//mutate:remove memory names a stream that its array left while a handle had it
 			a.memory.turns.Add(1)
@@ -186,7 +185,8 @@ func (a *Array) SetStream(s backends.Stream, t Transfer) error {
 		}
 		if a.cached {
 			//mutate:skip a temporary that is kept names a stream that was left
-			if err := a.runtime.kept.leave(a.options.Stream, func(e *keeping) bool { return e.isOfElements(a.all()) }); err != nil {
+			own := func(e *keeping) bool { return e.isOfElements(a.all()) }
+			if err := a.runtime.kept.leave(a.options.Stream, own); err != nil {
 				return err
 			}
 		}
@@ -239,16 +239,15 @@ func (a *Array) piece(at backends.Address, layout arrayiface.Layout) piece {
 
 func (a *Array) all() piece { return a.piece(a.address, a.layout) }
 
-// become gives a the first elements of its room in another number or shape.
+// become makes a the first elements of its room, in another number or shape.
 func (a *Array) become(layout arrayiface.Layout) {
 	//mutate:remove a temporary is kept of elements of another number
 	a.runtime.kept.changed(a.all())
 	a.layout = layout
 }
 
-// optionsAt are those of a with memory from another allocator or on another device,
-// which exists. The stream comes along where it is one of that device, and through host
-// memory on the way there.
+// optionsAt returns a's options with memory from another allocator or on another existing device. The stream is kept if
+// it is one of that device. Host memory keeps it, too, for the way back.
 func (a *Array) optionsAt(to backends.Allocator, device int) (Options, error) {
 	o := a.options
 	o.Allocator, o.Device = to, device
@@ -298,7 +297,7 @@ func (a *Array) check() error {
 	return nil
 }
 
-// checkChangeable is check for what changes elements or takes others in their place.
+// checkChangeable is check before elements are changed or replaced.
 func (a *Array) checkChangeable() error {
 	if err := a.check(); err != nil {
 		return err
@@ -310,20 +309,10 @@ func (a *Array) checkChangeable() error {
 }
 
 func (a *Array) checkWritable() error {
-	if err := a.checkChangeable(); err != nil {
+	if err := a.checkChangeable(); err != nil || !a.fixed {
 		return err
 	}
-	return a.checkElementsWritable()
-}
-
-func (a *Array) checkElementsWritable() error {
-	if err := a.check(); err != nil {
-		return err
-	}
-	if a.fixed {
-		return valueError("buffer", "read-only", "a writable buffer; copy() makes one")
-	}
-	return nil
+	return errReadOnly
 }
 
 // Slice returns a view of elements start, start+step, … of dimension dim, in the
@@ -361,8 +350,7 @@ func (a *Array) viewAt(layout arrayiface.Layout, by int, err error) (*Array, err
 	return &v, nil
 }
 
-// Swap exchanges everything two buffers have, allocator and stream included. Which of them
-// is Cached stays.
+// Swap exchanges everything two buffers have, allocator and stream included, except whether they are Cached.
 func (a *Array) Swap(b *Array) error {
 	if err := a.check(); err != nil {
 		return err
@@ -372,7 +360,7 @@ func (a *Array) Swap(b *Array) error {
 	}
 	*a, *b = *b, *a
 	if a.cached != b.cached {
-		// What one has kept of its elements, the other has no use for.
+		// Neither has a use for temporaries of the other's elements.
 		//mutate:remove a temporary is kept of elements that were swapped
 		a.runtime.kept.changed(a.all())
 		//mutate:also remove

@@ -4,7 +4,7 @@ import (
 	"errors"
 )
 
-// asidePolled is how much memory that is aside an allocation asks after.
+// An allocation asks for the state of up to asidePolled allocations that are aside.
 const asidePolled = 16
 
 func (d *aside) add(list ...*Memory) {
@@ -14,7 +14,7 @@ func (d *aside) add(list ...*Memory) {
 	d.some.Store(int64(len(d.list)))
 }
 
-// take removes and returns up to most of them; all if most is less than zero.
+// take removes and returns up to most of them, or all if most is negative.
 func (d *aside) take(most int) []*Memory {
 	if d.some.Load() == 0 {
 		return nil
@@ -32,8 +32,8 @@ func (d *aside) take(most int) []*Memory {
 	return taken
 }
 
-// setAside gives the memory back if nothing uses it any more. Else what does is made to need no
-// stream, and the memory is aside. If done is false it is as it was, and to be waited for.
+// setAside gives the memory back if nothing uses it any more. Otherwise it makes the remaining work independent of its
+// streams and puts the memory aside. If done is false nothing has changed, and the caller waits for the work.
 func (m *Memory) setAside() (done bool, late error) {
 	//mutate:replace page-locked memory is set aside though anybody may use it
 	//mutate:with m.every.Load() => false
@@ -67,8 +67,8 @@ func (m *Memory) setAside() (done bool, late error) {
 	return true, nil
 }
 
-// collect gives back what is aside and not used any more, of up to most; all if most is less
-// than zero. What cannot be asked after waits for all devices, as at its release.
+// collect gives back what is aside and no longer used, of up to most allocations, or of all if most is negative. If the
+// state of the work cannot be read, the memory is released after a wait for all devices.
 func (r *Runtime) collect(most int) (failed error) {
 	var busy []*Memory
 	for _, m := range r.aside.take(most) {

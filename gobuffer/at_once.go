@@ -7,11 +7,11 @@ import (
 	"hamr/backends"
 )
 
-// NewElementsAtOnce is NewElements without a value where that waits for nobody, see
-// backends.AtOnce; else m is nil, and nothing has happened. It reports no errors: NewElements
-// meets them.
+// NewElementsAtOnce is NewElements without a value, if that needs no wait, see backends.AtOnce. Otherwise m is nil and
+// nothing has happened. It reports no errors: NewElements finds them.
 func (r *Runtime) NewElementsAtOnce(t arrayiface.ElementType, count int, o Options) (m *Memory) {
-	if r.check() != nil || o.Allocator < 0 || int(o.Allocator) >= allocatorSlots || r.tracing() || r.books.watched.Load() != 0 {
+	if r.check() != nil || o.Allocator < 0 || int(o.Allocator) >= allocatorSlots || r.tracing() ||
+		r.books.watched.Load() != 0 {
 		return nil
 	}
 	// Other streams than the default one may have to be asked for first.
@@ -20,26 +20,27 @@ func (r *Runtime) NewElementsAtOnce(t arrayiface.ElementType, count int, o Optio
 		return nil
 	}
 	m, size := r.newMemory(o.Allocator), count*t.Size()
-	if r.place(m, backends.Region{Allocator: o.Allocator, Device: o.Device}, size, 0) != nil || m.maps || m.resolveStream() != nil {
+	where := backends.Region{Allocator: o.Allocator, Device: o.Device}
+	if r.place(m, where, size, 0) != nil || m.maps || m.resolveStream() != nil {
 		return nil
 	}
 	w := m.uses.Room()
 	if w == nil || m.setWork(w, m.ordered()) != nil {
 		return nil // what is not there in stream order
 	}
-	at, ok := atOnce.AllocateAtOnce(backends.Request{Allocator: o.Allocator, Device: m.region.Device, Size: size, Stream: m.ordered()})
+	request := backends.Request{Allocator: o.Allocator, Device: m.region.Device, Size: size, Stream: m.ordered()}
+	at, ok := atOnce.AllocateAtOnce(request)
 	if !ok {
 		return nil
 	}
-	m.owned, m.region.Address = true, at
+	m.owned, m.ending, m.region.Address = true, freed{}, at
 	//mutate:remove new memory does not say that it is there on one stream only
 	m.uses.Begin(w)
 	m.come(size)
 	return m
 }
 
-// ReleaseAtOnce is Release where that waits for nobody; else it reports false, and the
-// reference is still there.
+// ReleaseAtOnce is Release if that needs no wait. Otherwise it returns false and the reference still exists.
 func (m *Memory) ReleaseAtOnce() bool {
 	if m.check() != nil {
 		return false
@@ -51,7 +52,8 @@ func (m *Memory) ReleaseAtOnce() bool {
 		}
 	}
 	// Nobody else has a reference, nor can get one.
-	plain := left == 1 && m.atOnce != nil && m.owned && m.freedInStreamOrder() && !m.taken && !m.keeps && m.region.Address != 0 && m.watched == nil
+	plain := left == 1 && m.atOnce != nil && m.owned && m.freedInStreamOrder() && !m.isTakenOver() && !m.keeps &&
+		m.region.Address != 0 && m.watched == nil
 	//mutate:replace memory is given back at once that other streams still use
 	//mutate:with !m.uses.OnlyOn(m.backend, m.context(), m.ordered()) => false
 	//mutate:replace memory is given back at once that streams still use which have ended

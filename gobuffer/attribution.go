@@ -46,10 +46,3 @@ type Moment struct {
 
 // lives is how memory came to be, and how it ended.
 type lives struct{ allocated, freed Moment }
-
-// record is what an allocation knows of how it came to be.
-type record struct {
-	thread int
-	time   int64
-	stack  int64
-}

@@ -45,14 +45,14 @@ func BenchmarkCounting(b *testing.B) {
 		b.RunParallel(func(p *testing.PB) {
 			m := new(Memory)
 			for p.Next() {
-				r.counters[backends.Malloc].add(m, 4096)
-				r.counters[backends.Malloc].remove(m, 4096)
+				r.counters[backends.Malloc].Add(m, &m.place, 4096)
+				r.counters[backends.Malloc].Remove(&m.place, 4096)
 			}
 		})
 	})
 	b.Run("grow", func(b *testing.B) {
 		for b.Loop() {
-			r.counters[backends.CPP].grow(4096)
+			r.counters[backends.CPP].Grow(4096)
 		}
 	})
 }

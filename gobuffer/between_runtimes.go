@@ -41,8 +41,9 @@ func (r *Runtime) copyBetweenRuntimes(dst, src piece) error {
 			continue
 		}
 		if r.tracing() {
-			r.tracef("between %s and %s there is nothing: the host reaches the %s memory, which is its own to %s", src.memory.region.Allocator,
-				dst.memory.region.Allocator, way.other.memory.region.Allocator, way.side.memory.backend.Name())
+			r.tracef("between %s and %s there is nothing: the host reaches the %s memory, which is its own to %s",
+				src.memory.region.Allocator, dst.memory.region.Allocator, way.other.memory.region.Allocator,
+				way.side.memory.backend.Name())
 		}
 		return r.copyByRuntimeOf(way.side, dst, src, Sync)
 	}
@@ -56,13 +57,13 @@ func (r *Runtime) asOwn(side, other piece) (as backends.Allocator, why string, e
 	if err != nil || !other.memory.region.Allocator.SharedWith(s) || side.memory.kind == backends.Pinned {
 		return backends.None, "", nil
 	}
-	said, err := r.reachedBy(other.region(), s, side.memory.region.Device)
-	if err != nil || !said.is || said.runtime == nil {
+	said, err := r.backends.ReachedBy(other.region(), s, side.memory.region.Device)
+	if err != nil || !said.Is || said.Runtime == nil {
 		return backends.None, "", err
 	}
 	for _, a := range backends.Allocators() {
 		if r.byAllocator[a].backend == side.memory.backend && a.Kind() == other.memory.kind && !a.Ordered() {
-			return a, said.why, nil
+			return a, said.Why, nil
 		}
 	}
 	return backends.None, "", nil
@@ -95,7 +96,8 @@ func (r *Runtime) copyStaged(dst, src piece) (err error) {
 		stages = append(stages, piece{memory: m, address: m.region.Address, stop: dst.stopWith(src)})
 	}
 	if r.tracing() {
-		r.tracef("between %s and %s are %d pieces of %d bytes of %s: neither runtime reaches the other's memory, nor does the host", src.memory.region.Allocator,
+		r.tracef("between %s and %s are %d pieces of %d bytes of %s: "+
+			"neither runtime reaches the other's memory, nor does the host", src.memory.region.Allocator,
 			dst.memory.region.Allocator, len(stages), stages[0].memory.Size(), stages[0].memory.region.Allocator)
 	}
 	for i, done := 0, 0; done < size; i, done = i+1, done+stageBytes {
@@ -166,7 +168,8 @@ func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
 	if dst.onHost() {
 		side = src
 	}
-	if dst.memory.backend != src.memory.backend && dst.memory.kind != backends.Pageable && src.memory.kind != backends.Pageable {
+	if dst.memory.backend != src.memory.backend && dst.memory.kind != backends.Pageable &&
+		src.memory.kind != backends.Pageable {
 		return r.copyBetweenRuntimes(dst, src)
 	}
 	return r.copyByRuntimeOf(side, dst, src, t)

@@ -7,9 +7,10 @@ import (
 	"sync/atomic"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/backing"
 )
 
-// books is what is written down of allocations while somebody wants to know, or limits them.
+// books records allocations while a listener or a limit needs that.
 type books struct {
 	watched   atomic.Int32 // how many Recorders, Trackers and limits there are
 	limited   atomic.Bool  // whether there are limits
@@ -141,7 +142,8 @@ func (b *books) reserve(m *Memory, size int) error {
 	for _, s := range []share{shareOf(m), everywhere(m.library)} {
 		if limit, is := b.limits[s]; is && b.used[s]+int64(size) > limit {
 			return &backends.OutOfMemoryError{Allocator: m.region.Allocator, Device: m.region.Device, Size: size, Limited: true,
-				Detail: fmt.Sprintf("the limit is %d bytes for %s%s, of which %d are in use", limit, m.library, s.where(), b.used[s])}
+				Detail: fmt.Sprintf("the limit is %d bytes for %s%s, of which %d are in use", limit, m.library, s.where(),
+					b.used[s])}
 		}
 	}
 	if len(b.limits) > 0 {
@@ -170,10 +172,10 @@ func (b *books) unreserve(m *Memory, size int) {
 	}
 }
 
-// LimitLibrary limits how many bytes a library may have in use, by any allocators of a device of the
-// backend or, for OfHost, of the host, where device is not looked at; with no backend's name, on the host and
-// all devices together. backends.NoLimit ends that. What is more fails with a *backends.OutOfMemoryError; what is
-// in use already stays. Temporaries that the Runtime makes count, too.
+// LimitLibrary limits how many bytes a library may have in use. With a backend's name the limit is for all allocators
+// of one of its devices. With OfHost it is for host memory, and device is ignored. With no name it is for the host and
+// all devices together. backends.NoLimit removes the limit. An allocation beyond it fails with a
+// *backends.OutOfMemoryError; memory in use stays. Temporaries of the Runtime count, too.
 func (r *Runtime) LimitLibrary(l Library, backend string, device int, bytes int64) error {
 	if err := r.check(); err != nil {
 		return err
@@ -199,12 +201,12 @@ func (r *Runtime) LimitLibrary(l Library, backend string, device int, bytes int6
 			return err
 		}
 		if device == backends.HostDevice {
-			if device, err = currentDevice(b); err != nil {
+			if device, err = backing.CurrentDevice(b); err != nil {
 				return err
 			}
 		}
 		if device < 0 || device >= count {
-			return valueError("device", device, deviceNumbers(count, "the "+backend+" backend"))
+			return backing.NoDevice(device, count, "the "+backend+" backend")
 		}
 		s = share{l, backend, device}
 	}
@@ -235,7 +237,7 @@ func (r *Runtime) LimitLibrary(l Library, backend string, device int, bytes int6
 		b.used = map[share]int64{}
 		b.epoch++
 		r.eachLiving(func(l *living) {
-			b.book(l.memory, l.memory.Size())
+			b.book(l.Memory, l.Memory.Size())
 		})
 	}
 	return nil
@@ -264,10 +266,10 @@ func (r *Runtime) LibraryLimits() (list []LibraryLimit) {
 	return list
 }
 
-// come counts memory that was taken: every allocation of our own comes here.
+// come counts memory that was taken. Every allocation of our own passes here.
 func (m *Memory) come(size int) {
 	r := m.runtime
-	r.counters[m.region.Allocator].add(m, size)
+	r.counters[m.region.Allocator].Add(m, &m.place, size)
 	if r.books.watched.Load() != 0 {
 		if c := r.checked(); c != nil {
 			m.life = &lives{allocated: c.now()}
@@ -277,11 +279,11 @@ func (m *Memory) come(size int) {
 	}
 }
 
-// gone counts memory that is given back: every allocation of our own goes here.
+// gone counts memory that is freed. Every allocation of our own passes here.
 func (m *Memory) gone() {
 	r, size := m.runtime, m.Size()
-	// The list first: who begins to watch has then seen the memory, or is seen here.
-	r.counters[m.region.Allocator].remove(m, size)
+	// The list comes first: a listener that starts now has either seen the memory in the list or is told of its end here.
+	r.counters[m.region.Allocator].Remove(&m.place, size)
 	if r.books.watched.Load() != 0 {
 		if c := r.checked(); c != nil {
 			known := m.lives()
@@ -292,19 +294,19 @@ func (m *Memory) gone() {
 	}
 }
 
-// back undoes gone, of memory that could not be given back.
+// back undoes gone for memory that could not be freed.
 func (m *Memory) back() {
 	r, size := m.runtime, m.Size()
-	r.counters[m.region.Allocator].restore(m, size)
+	r.counters[m.region.Allocator].Restore(m, &m.place, size)
 	if r.books.watched.Load() != 0 {
 		r.books.come(m, size)
 	}
 }
 
-// grown counts bytes that an allocation has more.
+// grown counts the bytes that an allocation grew by.
 func (m *Memory) grown(by int) {
 	r := m.runtime
-	r.counters[m.region.Allocator].grow(by)
+	r.counters[m.region.Allocator].Grow(by)
 	if r.books.watched.Load() != 0 {
 		r.books.grown(m, by)
 	}

@@ -92,7 +92,7 @@ func Typed[T Element](a *Array) (*Buffer[T], error) {
 		return nil, err
 	}
 	if t := TypeOf[T](); a.layout.Type != t {
-		return nil, typeError("type", t, a.Type().String())
+		return nil, typeError("type", t, a.layout.Type.String())
 	}
 	return &Buffer[T]{a}, nil
 }
@@ -110,7 +110,8 @@ func onGoHeap[T Element](r *Runtime, values []T, released func()) (*Array, error
 	if err != nil {
 		return nil, err
 	}
-	return View(m, at.Address, layout, len(values), false, Options{Allocator: backends.Malloc, Device: backends.HostDevice, Transfer: Sync}), nil
+	return View(m, at.Address, layout, len(values), false,
+		Options{Allocator: backends.Malloc, Device: backends.HostDevice, Transfer: Sync}), nil
 }
 
 // Put writes values to the elements from index at on. It returns after the

@@ -12,9 +12,9 @@ import (
 	"hamr/gobuffer/internal/order"
 )
 
-// Misuse is a write to memory that had been given back, and that nobody had been given again; that memory was
-// given back once more; that work was enqueued which uses such memory; or that work on memory was enqueued which is not
-// in order with other work, of which one writes.
+// Misuse is one of four errors: a write to memory that was freed and not allocated again, a second release of memory,
+// work that was enqueued and uses freed memory, or two pieces of work on memory that are not ordered although one of
+// them writes.
 type Misuse struct {
 	Library   Library // who had the memory; AnyLibrary where it is not known
 	Region    backends.Region
@@ -33,8 +33,8 @@ type Misuse struct {
 // Poison is what each byte of memory is that was given back, while there is a Checker.
 const Poison = 0xdb
 
-// Checker keeps memory that is given back for a while, made of Poison in the order of the stream that it was
-// freed on. When its time is over, or there is no other memory, it is looked at, and then given back.
+// Checker keeps freed memory for a while and fills it with Poison, in the order of the stream that it was freed on.
+// When its time is over, or memory runs out, the Checker looks at the bytes and frees the memory.
 type Checker struct {
 	runtime *Runtime
 	told    checker // itself, for the books
@@ -74,9 +74,9 @@ type keptMemory struct {
 
 var errChecking = errors.New("memory is being checked already")
 
-// Check begins to keep up to most bytes of what is given back, and to look whether it is written to. What is
-// there already is looked at like all else, though it is not known how it came to be. stack is as for Record.
-// There is one Checker at a time. What it costs: a write of each byte that is freed, and a reading of it later.
+// Check begins to keep up to most bytes of freed memory and to look for writes to it. Memory that exists already is
+// checked, too, without knowledge of where it was allocated. stack is as for Record. There is one Checker at a time. It
+// costs one write of each freed byte and one read of it later.
 func (r *Runtime) Check(most int64, stack func() int64) (*Checker, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (r *Runtime) Check(most int64, stack func() int64) (*Checker, error) {
 		return nil, errChecking
 	}
 	r.books.watched.Add(1)
-	r.dropGranted() // whoever freed it may do so again
+	r.grants.Drop() // whoever freed it may do so again
 	return c, nil
 }
 
@@ -104,10 +104,10 @@ func (c *Checker) now() Moment {
 	return m
 }
 
-// hold keeps owned memory instead of its being given back; it reports false where it has to be given back.
-// All that uses the memory is on its stream s, or on any.
+// hold keeps owned memory instead of freeing it. It returns false if the memory must be freed now. All work that uses
+// the memory is on stream s, or on any stream for backends.EveryStream.
 func (c *Checker) hold(m *Memory, size int, s backends.Stream) bool {
-	if size <= 0 || int64(size) > c.most || m.taken || m.region.Address == 0 {
+	if size <= 0 || int64(size) > c.most || m.isTakenOver() || m.region.Address == 0 {
 		return false
 	}
 	if m.region.Allocator == backends.Shared {
@@ -122,7 +122,7 @@ func (c *Checker) hold(m *Memory, size int, s backends.Stream) bool {
 		return c.keep(m, size, s)
 	}
 	c.soon(m, size, s)
-	c.runtime.grants.aside(func() {
+	c.runtime.grants.Aside(func() {
 		over, _ := order.SettleDevice(m.backend, m.context())
 		defer c.witness.fills(m)()
 		if !over || !c.keep(m, size, 0) {
@@ -133,7 +133,7 @@ func (c *Checker) hold(m *Memory, size int, s backends.Stream) bool {
 	return true
 }
 
-// captured reports whether the pattern would go into a graph, or end another stream's capture into one.
+// captured reports whether the pattern would become part of a graph, or would end another stream's capture.
 func (m *Memory) captured(s backends.Stream) bool {
 	if m.streams == nil {
 		return false
@@ -147,7 +147,7 @@ func (m *Memory) captured(s backends.Stream) bool {
 	return errors.Is(err, backends.ErrCapturing)
 }
 
-// keep is hold, of memory whose uses are on s alone.
+// keep is hold for memory that only stream s uses.
 func (c *Checker) keep(m *Memory, size int, s backends.Stream) bool {
 	if c.isBehind() || m.captured(s) || m.backend.Fill(m.region, []byte{Poison}, size, s) != nil {
 		return false
@@ -189,18 +189,18 @@ func (c *Checker) keep(m *Memory, size int, s backends.Stream) bool {
 	return true
 }
 
-// isBehind reports whether memory is freed so much quicker than it can be looked at that no more is to be kept.
+// isBehind reports whether memory is freed faster than it can be checked, so that no more is to be kept.
 func (c *Checker) isBehind() bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return c.bytes > c.most+max(c.most, mostAhead)
 }
 
-// giveBack looks at memory that is kept, the oldest first, and gives it back: all that was freed before the
-// call, or until no more is kept than may be. It reports whether there was any.
+// giveBack checks kept memory, the oldest first, and frees it: all that was freed before the call, or as much as
+// exceeds the limit. It reports whether there was any.
 func (c *Checker) giveBack(all bool) (some bool) {
 	if all {
-		c.runtime.grants.wait()
+		c.runtime.grants.Wait()
 		_ = c.runtime.ReleasePostponed() // the device reports again what went wrong there
 	}
 	c.mutex.Lock()
@@ -212,8 +212,8 @@ func (c *Checker) giveBack(all bool) (some bool) {
 	return some
 }
 
-// giveBackOldest is giveBack for one piece. It holds the lock for no longer, since others may free as
-// quickly as this gives back.
+// giveBackOldest is giveBack for one allocation. It holds the lock for one allocation only, since others may free as
+// fast as this checks.
 func (c *Checker) giveBackOldest(all bool, last uint64) bool {
 	c.ending.Lock()
 	defer c.ending.Unlock()
@@ -272,7 +272,7 @@ func (c *Checker) end(k *keptMemory) {
 	k.end()
 }
 
-// end gives the memory back: its stream may have ended since, and all that was on it is over.
+// end frees the memory. Its stream may have ended since, and all work on it is over.
 func (k *keptMemory) end() {
 	m, s := k.memory, backends.Stream(0)
 	var late error
@@ -290,8 +290,8 @@ func (k *keptMemory) end() {
 	_ = m.freeOrPostpone(k.size, s)
 }
 
-// Found returns what was found since the last call, of memory whose time was over, and how much more than
-// 1,000 that was.
+// Found returns the misuses that were found since the last call, and how many more than 1,000 there were. It covers
+// memory whose time is over.
 func (c *Checker) Found() (found []Misuse, more int) {
 	if c == nil || c.runtime == nil {
 		return nil, 0
@@ -303,14 +303,14 @@ func (c *Checker) Found() (found []Misuse, more int) {
 	return found, more
 }
 
-// GiveBack looks at all memory that is kept now, and gives it back; Found tells the rest.
+// GiveBack checks and frees all memory that is kept now. Found returns the result.
 func (c *Checker) GiveBack() {
 	if c != nil && c.runtime != nil {
 		c.giveBack(true)
 	}
 }
 
-// Look looks at all memory that is kept now, gives it back, and returns what Found does then.
+// Look checks and frees all memory that is kept now, and returns what Found does then.
 func (c *Checker) Look() (found []Misuse, more int) {
 	if c == nil || c.runtime == nil {
 		return nil, 0
@@ -319,7 +319,7 @@ func (c *Checker) Look() (found []Misuse, more int) {
 	return c.Found()
 }
 
-// Stop ends the checking; it is Look at the end.
+// Stop ends the checking and returns what Look does.
 func (c *Checker) Stop() (found []Misuse, more int) {
 	if c == nil || c.runtime == nil {
 		return nil, 0

@@ -6,7 +6,7 @@ import (
 	"hamr/backends"
 )
 
-// watches are what a Checker is told by of work on memory, for each backend that can tell.
+// watches are the observed backends.
 type watches struct {
 	mutex sync.Mutex
 	each  map[string]watch // by the backend's name
@@ -18,12 +18,14 @@ type watch struct {
 	err  error
 }
 
-// comes is told of memory that came, our own or others': from the first of a backend's on its work is looked at.
+// comes is told of new memory, our own or adopted. The first memory of a backend starts the observation of that
+// backend's work.
 func (c *Checker) comes(m *Memory) {
 	if m.backend == nil {
 		return
 	}
-	if observer, ok := backends.As[backends.Observer](m.backend); ok && c.watches.begin(m.backend.Name(), observer, c.witness) {
+	observer, ok := backends.As[backends.Observer](m.backend)
+	if ok && c.watches.begin(m.backend.Name(), observer, c.witness) {
 		c.witness.add(m)
 	}
 }
@@ -34,7 +36,7 @@ func (c *Checker) grows(m *Memory) { c.witness.grows(m) }
 // fills is told that memory is being filled, until over is called.
 func (c *Checker) fills(m *Memory) (over func()) { return c.witness.fills(m) }
 
-// soon is told of memory that was freed, and is kept when its device has come to rest: nobody uses it from now on.
+// soon is told of freed memory that is kept once its device is idle. Nobody may use the memory from now on.
 func (c *Checker) soon(m *Memory, size int, s backends.Stream) {
 	c.witness.freed(m, &keptMemory{memory: m, size: size, stream: s, lives: m.lives()})
 }
@@ -67,8 +69,9 @@ func (w *watches) end() {
 	}
 }
 
-// AskStacks has f called for the stack of a thread that has enqueued what is told of, and that Check's function knew no
-// stack of: another thread may be able to look at it, while it waits. f is to give up soon, since that thread may have locks.
+// AskStacks registers f, which returns the stack of a thread that has enqueued reported work. It is called if the
+// function given to Check returned no stack. The thread waits while f, on another thread, may look at its stack. The
+// waiting thread may hold locks, so f must give up soon.
 func (c *Checker) AskStacks(f func(thread int) int64) {
 	if c != nil && c.runtime != nil {
 		c.asked.Store(&f)
@@ -82,8 +85,8 @@ func (c *Checker) askedStack(thread int) int64 {
 	return 0
 }
 
-// Observed says of each backend with memory that is checked, and that can tell of work, whether it does: nil, or why
-// not.
+// Observed returns, for each backend that can report its work and has checked memory, whether it does: nil, or the
+// reason why not.
 func (c *Checker) Observed() map[string]error {
 	if c == nil || c.runtime == nil {
 		return nil

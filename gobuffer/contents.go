@@ -6,6 +6,7 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/backends"
+	"hamr/gobuffer/internal/backing"
 	"hamr/gobuffer/internal/elements"
 )
 
@@ -28,7 +29,7 @@ func (a *Array) Assign(b *Array) error {
 		return a.runtime.copyElements(a.all(), b.all(), a.options.Transfer)
 	}
 	n := layout.Count()
-	if a.layout.ContiguousC() && (n == a.Size() || (n <= a.room && a.ownsRoom() && a.has())) {
+	if a.layout.ContiguousC() && (n == a.layout.Count() || (n <= a.room && a.ownsRoom() && a.has())) {
 		if err := a.runtime.copyElements(a.piece(a.address, layout), b.all(), a.options.Transfer); err != nil {
 			return err
 		}
@@ -51,16 +52,16 @@ func (a *Array) Set(at int, b *Array, start, n int) error {
 	if err := b.check(); err != nil {
 		return err
 	}
-	if err := checkRun("at", at, n, a.Size()); err != nil {
+	if err := checkRun("at", at, n, a.layout.Count()); err != nil {
 		return err
 	}
-	if err := checkRun("start", start, n, b.Size()); err != nil {
+	if err := checkRun("start", start, n, b.layout.Count()); err != nil {
 		return err
 	}
 	if n == 0 {
 		return nil
 	}
-	if n == a.Size() && n == b.Size() && slices.Equal(a.layout.Shape, b.layout.Shape) {
+	if n == a.layout.Count() && n == b.layout.Count() && slices.Equal(a.layout.Shape, b.layout.Shape) {
 		return a.runtime.copyElements(a.all(), b.all(), a.options.Transfer)
 	}
 	from, err := b.flat()
@@ -112,7 +113,8 @@ func (r *Runtime) setRun(dst piece, at int, src piece, t Transfer) error {
 		if err != nil {
 			return err
 		}
-		to, from := piece{memory: dst.memory, address: offset(dst.address, by), layout: part, stream: dst.stream, stop: dst.stop}, src
+		from, address := src, offset(dst.address, by)
+		to := piece{memory: dst.memory, address: address, layout: part, stream: dst.stream, stop: dst.stop}
 		if part.Count() == count {
 			from.layout, err = arrayiface.NewLayout(src.layout.Type, part.Shape, nil)
 			if err == nil {
@@ -139,7 +141,7 @@ func (a *Array) Write(b *Array) error {
 	if err != nil {
 		return err
 	}
-	return a.runtime.copyElements(a.all(), from, a.options.Transfer)
+	return a.runtime.copyElements(a.piece(a.address, a.layout), from, a.options.Transfer)
 }
 
 // broadcast returns the elements of b that Write makes those of a.
@@ -184,7 +186,7 @@ func (a *Array) Copy(o Options, t arrayiface.ElementType) (*Array, error) {
 		if err != nil {
 			return nil, err
 		}
-		if o.Device, err = a.runtime.checkDevice(b, o.Allocator, o.Device); err != nil {
+		if o.Device, err = backing.Device(b, o.Allocator, o.Device); err != nil {
 			return nil, err
 		}
 		at, err := a.optionsAt(o.Allocator, o.Device)
@@ -219,7 +221,7 @@ func (a *Array) Move(to backends.Allocator, device int) error {
 	if err != nil {
 		return err
 	}
-	if device, err = a.runtime.checkDevice(b, to, device); err != nil {
+	if device, err = backing.Device(b, to, device); err != nil {
 		return err
 	}
 	if to == a.options.Allocator && device == a.options.Device {
@@ -242,7 +244,7 @@ func (a *Array) Text(limit int) (string, error) {
 	if err := a.check(); err != nil {
 		return "", err
 	}
-	if a.Size() == 0 {
+	if a.layout.Count() == 0 {
 		return elements.Text(nil, a.layout, limit), nil
 	}
 	p, leave, err := a.all().enter(false)
@@ -250,7 +252,7 @@ func (a *Array) Text(limit int) (string, error) {
 		return "", err
 	}
 	defer leave()
-	if ends := elements.Ends(a.Size(), limit); ends > 0 && !p.onHost() {
+	if ends := elements.Ends(a.layout.Count(), limit); ends > 0 && !p.onHost() {
 		return a.runtime.textOfEnds(p, ends)
 	}
 	host, free, err := a.runtime.onHost(p)
@@ -336,8 +338,8 @@ func (a *Array) patternOf(value *Array) (*pattern, error) {
 	if err := value.check(); err != nil {
 		return nil, err
 	}
-	if value.Size() != 1 {
-		return nil, valueError("value", fmt.Sprintf("an array of %d elements", value.Size()), "a single value")
+	if value.layout.Count() != 1 {
+		return nil, valueError("value", fmt.Sprintf("an array of %d elements", value.layout.Count()), "a single value")
 	}
 	host, free, err := a.runtime.onHost(value.all())
 	if err != nil {

@@ -42,8 +42,8 @@ func (r *Runtime) NewFilledArray(t arrayiface.ElementType, shape []int, o Option
 		f.memory.Release()
 		return nil, err
 	}
-	f.array = Array{runtime: r, options: o, memory: &f.memory, address: f.memory.region.Address, layout: layout, room: count,
-		grows: f.memory.Grows(), where: f.memory.whereIs(o.Stream)}
+	f.array = Array{runtime: r, options: o, memory: &f.memory, address: f.memory.region.Address, layout: layout,
+		room: count, grows: f.memory.Grows(), where: f.memory.whereIs(o.Stream)}
 	return &f.array, nil
 }
 

@@ -3,9 +3,7 @@ package gobuffer
 import (
 	"errors"
 	"fmt"
-	"strings"
 
-	"hamr/backends"
 	"hamr/gobuffer/internal/failures"
 )
 
@@ -25,6 +23,7 @@ var ErrNoBackends = errors.New("no backends: call gobuffer.Use(all.New()...) fir
 
 var (
 	errClosed   = fmt.Errorf("%w by Close; Free leaves one that can grow again", ErrFreed)
+	errReadOnly = valueError("buffer", "read-only", "a writable buffer; copy() makes one")
 	errReleased = fmt.Errorf("%w: the handle was released; ask a buffer for another", ErrFreed)
 
 	errModuleClosed = fmt.Errorf("%w: the module of kernels was closed", ErrFreed)
@@ -63,12 +62,4 @@ func indexError(argument string, value any, accepted string) error {
 
 func typeError(argument string, value any, accepted string) error {
 	return failures.Type(argument, value, accepted)
-}
-
-func allocatorNames() string {
-	var names []string
-	for _, a := range backends.Allocators() {
-		names = append(names, a.String())
-	}
-	return strings.Join(names, ", ")
 }

@@ -6,16 +6,16 @@ import (
 	"hamr/backends"
 )
 
-// growthShare is the part of its size that memory which grows in place becomes more, at least:
-// little enough to waste little of a device, and enough to seldom ask its driver.
+// Memory that grows in place grows by at least this part of its size: small enough to waste little of a device, and
+// large enough to call its driver seldom.
 const growthShare = 8
 
-// Grows reports whether the memory can become more without a copy.
+// Grows reports whether the memory can grow without a copy.
 func (m *Memory) Grows() bool {
-	return m.check() == nil && m.grower != nil && m.owned && !m.taken && m.mapping == nil && m.region.Address != 0
+	return m.check() == nil && m.grower != nil && m.owned && !m.isTakenOver() && m.mapping == nil && m.region.Address != 0
 }
 
-// extend makes the memory one of at least size bytes or, as far as there is memory, of wanted.
+// extend grows the memory to at least size bytes, and to wanted bytes if there is enough memory.
 func (m *Memory) extend(size, wanted int) error {
 	had := m.Size()
 	if size <= had {
@@ -37,12 +37,13 @@ func (m *Memory) extend(size, wanted int) error {
 	}
 	m.grown(has - had)
 	if r := m.runtime; r.tracing() {
-		r.tracef("grow %s device %d at %#x from %d to %d bytes", m.region.Allocator, m.region.Device, m.region.Address, had, has)
+		r.tracef("grow %s device %d at %#x from %d to %d bytes", m.region.Allocator, m.region.Device, m.region.Address, had,
+			has)
 	}
 	return nil
 }
 
-// relocated is the memory at other addresses, with one reference.
+// relocated returns the memory at other addresses, with one reference.
 func (m *Memory) relocated(size int) (*Memory, error) {
 	r, had := m.runtime, m.Size()
 	at, has, err := m.grower.Relocate(m.region, had, size)
@@ -52,14 +53,14 @@ func (m *Memory) relocated(size int) (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := &Memory{runtime: r, served: m.served, owned: true,
+	next := &Memory{runtime: r, served: m.served, owned: true, ending: freed{},
 		region: backends.Region{Address: at, Allocator: m.region.Allocator, Device: m.region.Device}}
 	next.size.Store(int64(has))
 	next.asked.Store(m.asked.Load())
 	next.stream.Store(m.stream.Load())
 	next.every.Store(m.every.Load())
 	next.refs.Store(1)
-	// Whoever uses the memory at its new addresses runs after what is under way at the old.
+	// Work at the new addresses runs after the work under way at the old ones.
 	pending := m.uses.Recorded()
 	for _, w := range pending {
 		//mutate:remove memory at other addresses knows nothing of the work at the old ones
@@ -68,7 +69,8 @@ func (m *Memory) relocated(size int) (*Memory, error) {
 	next.library = m.library
 	next.come(has)
 	if r.tracing() {
-		r.tracef("relocate %s device %d from %#x to %#x of %d bytes", m.region.Allocator, m.region.Device, m.region.Address, at, has)
+		r.tracef("relocate %s device %d from %#x to %#x of %d bytes", m.region.Allocator, m.region.Device, m.region.Address,
+			at, has)
 	}
 	return next, nil
 }

@@ -110,5 +110,6 @@ func (a *Array) String() string {
 	case a.closed:
 		return "closed buffer"
 	}
-	return fmt.Sprintf("buffer of %d %s (allocator %s, owner %d)", a.Size(), a.Type(), a.options.Allocator, a.options.Device)
+	return fmt.Sprintf("buffer of %d %s (allocator %s, owner %d)", a.layout.Count(), a.layout.Type, a.options.Allocator,
+		a.options.Device)
 }

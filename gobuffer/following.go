@@ -51,7 +51,7 @@ func (p piece) followedBy(w *order.Work) (pending order.Works, err error) {
 // settle waits for what may touch p before the host does: work of ours, and foreign
 // work on p's stream.
 func (p piece) settle() error {
-	if p.memory == nil {
+	if m := p.memory; m == nil || m.streams == nil && m.uses.Idle() {
 		return nil
 	}
 	pending := p.pending()

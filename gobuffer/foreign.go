@@ -16,7 +16,7 @@ func (r *Runtime) Adopt(at backends.Region, size int, stream backends.Stream, re
 	if err != nil {
 		return nil, err
 	}
-	m.foreign = released
+	m.ending = handedBack(released)
 	r.countAdopted(m, at, size)
 	return m, nil
 }
@@ -25,7 +25,7 @@ func (r *Runtime) countAdopted(m *Memory, at backends.Region, size int) {
 	if c := r.checked(); c != nil {
 		c.comes(m)
 	}
-	r.counters[at.Allocator].adopted.Add(1)
+	r.counters[at.Allocator].Adopted.Add(1)
 	if r.tracing() {
 		r.tracef("adopt %s device %d size %d at %#x", at.Allocator, at.Device, size, at.Address)
 	}
@@ -36,7 +36,9 @@ func (r *Runtime) countAdopted(m *Memory, at backends.Region, size int) {
 // after, and released is told the stream whose work, as it is enqueued then, is the last that uses the
 // memory. That is the one given here, unless Forget was told of its end. What released returns, Release
 // does. Whoever uses the memory on another stream runs after what the stream holds now.
-func (r *Runtime) AdoptInOrder(at backends.Region, size int, stream backends.Stream, released func(backends.Stream) error) (*Memory, error) {
+func (r *Runtime) AdoptInOrder(
+	at backends.Region, size int, stream backends.Stream, released func(backends.Stream) error,
+) (*Memory, error) {
 	m, err := r.wrap(at, size, stream)
 	if err != nil {
 		return nil, err
@@ -48,7 +50,10 @@ func (r *Runtime) AdoptInOrder(at backends.Region, size int, stream backends.Str
 		}
 		m.uses.Begin(w)
 	}
-	m.taker = released
+	m.ending = handedBack(nil)
+	if released != nil {
+		m.ending = takenBack(released)
+	}
 	r.countAdopted(m, at, size)
 	return m, nil
 }
@@ -61,7 +66,7 @@ func (r *Runtime) TakeOver(at backends.Region, size int, stream backends.Stream)
 	if err != nil {
 		return nil, err
 	}
-	m.owned, m.taken = true, true
+	m.owned, m.ending = true, freedWhole{}
 	m.come(size)
 	if r.tracing() {
 		r.tracef("take over %s device %d size %d at %#x", at.Allocator, at.Device, size, at.Address)
@@ -75,7 +80,8 @@ func (r *Runtime) wrap(at backends.Region, size int, stream backends.Stream) (*M
 		return nil, err
 	}
 	if size < 0 || (size > 0 && at.Address == 0) {
-		return nil, valueError("pointer", fmt.Sprintf("%#x with %d bytes", at.Address, size), "the address of existing memory")
+		return nil, valueError("pointer", fmt.Sprintf("%#x with %d bytes", at.Address, size),
+			"the address of existing memory")
 	}
 	return m, m.resolveStream()
 }
@@ -86,6 +92,9 @@ func (m *Memory) Disown() {
 	if m == nil {
 		return
 	}
-	m.foreign, m.taker = nil, nil
+	switch m.ending.(type) {
+	case handedBack, takenBack:
+		m.ending = handedBack(nil)
+	}
 	_ = m.Release()
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/backing"
+	"hamr/gobuffer/internal/grants"
 )
 
 // grantedAs is the allocator that libraries have their memory of.
@@ -15,10 +17,10 @@ const grantedAs = backends.CUDA
 // perThread is CUDA's name for a stream that each thread has one of.
 const perThread backends.Stream = 2
 
-// Grant returns size bytes of a CUDA device's memory for a library that work on stream s uses
-// first and last, until FreeFor: what is enqueued on s from now on runs after all earlier uses. For backends.EveryStream nothing uses the memory any more, and nobody says
-// what will. A *backends.OutOfMemoryError is returned when hamr itself has no more to give back,
-// and the callbacks of OnOutOfMemory neither.
+// Grant returns size bytes of a CUDA device's memory for a library, until FreeFor. The library uses the memory first
+// and last on stream s: what is enqueued on s from now on runs after all earlier uses. For backends.EveryStream nothing
+// uses the memory any more, and nobody says which streams will. If hamr has nothing more to give back, and the
+// callbacks of OnOutOfMemory have not either, the error is a *backends.OutOfMemoryError.
 func (r *Runtime) Grant(l Library, device, size int, s backends.Stream) (backends.Address, error) {
 	if err := r.check(); err != nil {
 		return 0, err
@@ -33,33 +35,27 @@ func (r *Runtime) Grant(l Library, device, size int, s backends.Stream) (backend
 	if err != nil {
 		return 0, err
 	}
-	if device, err = r.checkDevice(b, grantedAs, device); err != nil || size == 0 {
+	if device, err = backing.Device(b, grantedAs, device); err != nil || size == 0 {
 		return 0, err
 	}
 	if s == perThread {
-		// Another one on each thread: nothing can be said of it.
+		// It is a different stream on each thread, so nothing is known of it.
 		s = backends.EveryStream
 	}
 	if l == LibraryNumba {
-		// It frees many at a time, which it expects to be there again.
-		r.grants.wait()
+		// Numba frees many allocations at once and expects to find the memory free again.
+		r.grants.Wait()
 	}
-	before, helped := r.grants.ended.Load(), r.callbacks.helped.Load()
-	r.dropGranted()
+	before := r.givenBack()
+	r.grants.Drop()
 	request := backends.Request{Allocator: grantedAs, Device: device, Size: size, Stream: s}
 	m := &Memory{library: l}
 	if err := r.place(m, backends.Region{Allocator: grantedAs, Device: device}, size, s); err != nil {
 		return 0, err
 	}
 	at, err := m.take(&request)
-	if outOfMemory(err) && r.grants.waitSince(before) {
-		at, err = m.take(&request)
-	}
-	if err != nil && r.madeRoom(b, err) {
-		at, err = m.take(&request)
-	}
 	if err != nil {
-		err = r.relieve(err, helped, func() (failed error) {
+		err = r.takeAgain(before, b, err, func() (failed error) {
 			at, failed = m.take(&request)
 			return failed
 		})
@@ -74,15 +70,17 @@ func (r *Runtime) Grant(l Library, device, size int, s backends.Stream) (backend
 	return at, nil
 }
 
-// granted books what a library has from now on.
+// grant is memory that a library holds.
+type grant = grants.Grant[Memory]
+
+// granted records what a library holds from now on.
 func (r *Runtime) granted(m *Memory, at backends.Address) {
 	m.region.Address = at
-	r.grants.add(at, grant{memory: m})
+	r.grants.Add(at, grant{Memory: m, Stream: m.ordered()})
 	m.come(m.Size())
 }
 
-// GrantAtOnce is Grant where that waits for nobody, see backends.AtOnce; else it returns zero,
-// and nothing has happened.
+// GrantAtOnce is Grant if that needs no wait, see backends.AtOnce. Else it returns zero and has done nothing.
 func (r *Runtime) GrantAtOnce(l Library, device, size int, s backends.Stream) backends.Address {
 	if r.check() != nil || size <= 0 || int64(size) > math.MaxInt64/2 || r.tracing() || r.books.watched.Load() != 0 {
 		return 0
@@ -103,8 +101,8 @@ func (r *Runtime) GrantAtOnce(l Library, device, size int, s backends.Stream) ba
 	return at
 }
 
-// UseFor makes memory of a library's wait, when FreeFor frees it, for what is then on another stream, too.
-// The error is for memory that no library has.
+// UseFor adds a stream that uses a library's memory: FreeFor then also waits for the work on that stream. The error is
+// for memory that no library holds.
 func (r *Runtime) UseFor(at backends.Address, s backends.Stream) error {
 	if err := r.check(); err != nil {
 		return err
@@ -112,57 +110,58 @@ func (r *Runtime) UseFor(at backends.Address, s backends.Stream) error {
 	if s == perThread {
 		s = backends.EveryStream
 	}
-	if !r.grants.use(at, s) {
+	if !r.grants.Use(at, s) {
 		return valueError("address", fmt.Sprintf("%#x", uintptr(at)), "memory that a library has from hamr")
 	}
 	return nil
 }
 
-// FreeFor takes back what Grant returned, in the order of its stream, which must not have ended. It
-// waits for nobody: what cannot be freed at once is freed aside. Memory whose users nobody says waits for
-// the device. It is false for memory that no library has, of which a Checker tells.
+// FreeFor takes back what Grant returned, in the order of its stream, which must still exist. It does not wait: what
+// cannot be freed at once is freed in the background. If nobody says which streams use the memory, the background waits
+// for the device. It returns false for memory that no library holds, and a Checker reports that.
 func (r *Runtime) FreeFor(at backends.Address) bool {
 	if r.check() != nil {
 		return false
 	}
-	of, ok := r.grants.take(at)
+	of, ok := r.grants.Take(at)
 	if !ok {
 		if c := r.checked(); c != nil {
 			c.again(at)
 		}
 		return false
 	}
-	of.memory.gone()
-	served, where, size, s := of.memory.served, of.memory.region, of.memory.Size(), of.memory.ordered()
+	of.Memory.gone()
+	served, where, size, s := of.Memory.served, of.Memory.region, of.Memory.Size(), of.Stream
 	if r.tracing() {
-		r.tracef("take back %s device %d size %d at %#x from %s", grantedAs, where.Device, size, at, of.memory.library)
+		r.tracef("take back %s device %d size %d at %#x from %s", grantedAs, where.Device, size, at, of.Memory.library)
 	}
 	if c := r.checked(); c != nil {
-		c.takes(of.memory)
-		c.soon(of.memory, size, s)
-		r.grants.aside(func() {
+		c.takes(of.Memory)
+		c.soon(of.Memory, size, s)
+		r.grants.Aside(func() {
 			over := r.rested(where.Device)
-			defer c.fills(of.memory)()
-			if over && c.hold(of.memory, size, 0) {
+			defer c.fills(of.Memory)()
+			if over && c.hold(of.Memory, size, 0) {
 				return
 			}
-			c.frees(of.memory)
-			if !over && len(of.uses) > 0 {
+			c.frees(of.Memory)
+			if !over && len(of.Uses) > 0 {
 				s = backends.EveryStream
 			}
 			_ = served.backend.Free(where, size, s)
 		})
 		return true
 	}
-	if len(of.uses) == 0 && served.freedAtOnce(where, size, s) {
+	if len(of.Uses) == 0 && served.freedAtOnce(where, size, s) {
 		return true
 	}
-	if keeper, ok := backends.As[backends.StreamKeeper](served.backend); ok && s != backends.EveryStream && (len(of.uses) > 0 || !keeper.Kept(s)) {
+	if keeper, ok := backends.As[backends.StreamKeeper](served.backend); ok && s != backends.EveryStream &&
+		(len(of.Uses) > 0 || !keeper.Kept(s)) {
 		if s = collected(keeper, of); served.freedAtOnce(where, size, s) {
 			return true
 		}
 	}
-	r.grants.aside(func() {
+	r.grants.Aside(func() {
 		if s == backends.EveryStream && r.rested(where.Device) {
 			s = 0
 		}
@@ -176,13 +175,13 @@ func (s *served) freedAtOnce(at backends.Region, size int, stream backends.Strea
 	return stream != backends.EveryStream && s.atOnce != nil && s.atOnce.FreeAtOnce(at, size, stream)
 }
 
-// collected returns a stream that stays, and runs after all that uses memory now.
+// collected returns a stream that never ends and that runs after all work that uses the memory now.
 func collected(keeper backends.StreamKeeper, of grant) backends.Stream {
-	users := append(slices.Clone(of.uses), of.memory.ordered())
+	users := append(slices.Clone(of.Uses), of.Stream)
 	if slices.Contains(users, backends.EveryStream) {
 		return backends.EveryStream
 	}
-	s, err := keeper.Collect(of.memory.region.Device, users...)
+	s, err := keeper.Collect(of.Memory.region.Device, users...)
 	if err != nil {
 		return backends.EveryStream
 	}
@@ -195,15 +194,15 @@ func (r *Runtime) rested(device int) bool {
 	return ok && waiter.SynchronizeDevice(device) == nil
 }
 
-// KeepStream tells that a stream of a library does not end before DropStream: memory that is freed in its order
-// is there for it at once, and others need no event of each. What is not kept must end after the memory of
-// its is freed.
+// KeepStream says that a library's stream does not end before DropStream. Memory that is freed in its order is
+// available to it at once, and other streams need no event for each release. A stream that is not kept must end after
+// its memory is freed.
 func (r *Runtime) KeepStream(device int, s backends.Stream) error {
 	b, err := r.Backend(grantedAs)
 	if err != nil {
 		return err
 	}
-	if device, err = r.checkDevice(b, grantedAs, device); err != nil {
+	if device, err = backing.Device(b, grantedAs, device); err != nil {
 		return err
 	}
 	keeper, ok := backends.As[backends.StreamKeeper](b)
@@ -213,14 +212,14 @@ func (r *Runtime) KeepStream(device int, s backends.Stream) error {
 	return keeper.KeepStream(device, s)
 }
 
-// DropStream tells that a stream that KeepStream was told of may end, and reports false while some library
-// has memory of it, or what it had is being freed. It waits for nobody.
+// DropStream says that a stream of KeepStream may end. It returns false while a library holds memory of the stream, or
+// such memory is being freed. It does not wait.
 func (r *Runtime) DropStream(device int, s backends.Stream) (bool, error) {
 	b, err := r.Backend(grantedAs)
 	if err != nil {
 		return false, err
 	}
-	if r.grants.pending() || r.grants.onStream(s) {
+	if r.grants.Pending() || r.grants.OnStream(s) {
 		return false, nil
 	}
 	keeper, ok := backends.As[backends.StreamKeeper](b)
@@ -230,23 +229,18 @@ func (r *Runtime) DropStream(device int, s backends.Stream) (bool, error) {
 	return true, keeper.DropStream(device, s)
 }
 
-// SettleGrants returns when all memory that libraries have freed is free.
+// SettleGrants waits until all memory that libraries have freed is free.
 func (r *Runtime) SettleGrants() {
 	if r.check() == nil {
-		r.grants.wait()
+		r.grants.Wait()
 	}
 }
 
-// KeepGranted tells of a caller who keeps memory that it was granted, and that its library has freed, for
-// what the library asks for next: drop gives that back by FreeFor. It is called before CUDA memory is taken
-// for whoever does not find it at once, and reports whether there was any. There is one such caller; nil is none.
+// KeepGranted registers a caller that keeps granted memory which its library has freed, for the library's next request.
+// drop gives that memory back by FreeFor and reports whether there was any. It is called before CUDA memory is taken
+// for anybody else. There is one such caller; nil unregisters it.
 func (r *Runtime) KeepGranted(drop func() bool) {
-	if r.check() != nil {
-		return
+	if r.check() == nil {
+		r.grants.Keep(drop)
 	}
-	if drop == nil {
-		r.grants.drop.Store(nil)
-		return
-	}
-	r.grants.drop.Store(&drop)
 }

@@ -26,14 +26,14 @@ func (a *Array) Reserve(n int, value *Array) error {
 	if err := a.checkCount(n); err != nil {
 		return err
 	}
-	if n <= a.Size() || (n <= a.room && a.ownsRoom()) {
+	if n <= a.layout.Count() || (n <= a.room && a.ownsRoom()) {
 		return nil
 	}
 	layout, err := a.layout.WithType(a.layout.Type)
 	if err != nil {
 		return err
 	}
-	return a.grow(layout, n, a.Size(), filling)
+	return a.grow(layout, n, a.layout.Count(), filling)
 }
 
 // Resize makes the buffer hold n elements in one dimension. Elements in front
@@ -59,7 +59,7 @@ func (a *Array) resize(shape []int, filling *pattern) error {
 	if err != nil {
 		return err
 	}
-	old, n := a.Size(), layout.Count()
+	old, n := a.layout.Count(), layout.Count()
 	if slices.Equal(layout.Shape, a.layout.Shape) {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (a *Array) flat() (*Array, error) {
 		}
 		v = *next
 	}
-	v.layout = v.elements(0, v.Size()).layout
+	v.layout = v.elements(0, v.layout.Count()).layout
 	return &v, nil
 }
 
@@ -179,7 +179,7 @@ func (a *Array) Append(b *Array) error {
 	if err := b.check(); err != nil {
 		return err
 	}
-	size, more := a.Size(), b.Size()
+	size, more := a.layout.Count(), b.layout.Count()
 	if more == 0 {
 		return nil
 	}

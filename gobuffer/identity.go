@@ -2,74 +2,40 @@ package gobuffer
 
 import (
 	"hamr/backends"
-	"hamr/gobuffer/internal/shares"
+	"hamr/gobuffer/internal/backing"
 )
 
-// SameDevice returns the number that another backend, given by name, has for a device of
-// one backend; found is false if it does not have the device, or if one of the two runtimes cannot
-// tell which devices it has. The error is a *backends.UnavailableError if a runtime is absent.
+// SameDevice returns the number that another backend, given by name, has for a device of one backend. found is false if
+// the other backend does not have the device, or if one of the two runtimes cannot identify its devices. If a runtime
+// is absent, the error is a *backends.UnavailableError.
 func (r *Runtime) SameDevice(backend string, device int, other string) (number int, found bool, err error) {
-	id, known, err := r.identity(backend, device)
-	if err != nil {
+	if err := r.check(); err != nil {
 		return 0, false, err
 	}
-	b, err := r.Named(other)
-	if err != nil || !known {
-		return 0, false, err
-	}
-	count, err := b.DeviceCount()
-	if err != nil {
-		return 0, false, err
-	}
-	for number := range count {
-		its, known, err := r.identity(other, number)
-		if err != nil {
-			return 0, false, err
-		}
-		if known && its == id {
-			return number, true, nil
-		}
-	}
-	return 0, false, nil
+	return r.backends.SameDevice(backend, device, other)
 }
 
-// identity is a device's UUID; known is false if its runtime cannot tell.
-func (r *Runtime) identity(backend string, device int) (id backends.UUID, known bool, err error) {
-	b, err := r.Named(backend)
-	if err != nil {
-		return id, false, err
-	}
-	count, err := b.DeviceCount()
-	if err != nil {
-		return id, false, err
-	}
-	if device < 0 || device >= count {
-		return id, false, valueError("device", device, deviceNumbers(count, backend))
-	}
-	return shares.Identity(b, device)
-}
-
-// SettleContext waits for what was enqueued so far in the context that found is memory of,
-// unless its backend works in that one itself. What the owner enqueues there later must
-// be on a stream that it names.
+// SettleContext waits for the work enqueued so far in the context that the found memory belongs to, unless its backend
+// works in that context itself. The owner must name a stream for what it enqueues there later.
 func (r *Runtime) SettleContext(found backends.Location) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if found.Context == 0 {
-		return nil
+	return r.backends.SettleContext(found)
+}
+
+// Reaches reports whether code in space s, on some device of its runtime, can use another runtime's memory, or the
+// host's, in place. Where the allocator does not say, the backends are asked.
+func (r *Runtime) Reaches(at backends.Region, s backends.Space) (bool, error) {
+	if err := r.check(); err != nil {
+		return false, err
 	}
-	b, err := r.Backend(found.Allocator)
-	if err != nil {
-		return err
+	if !at.Allocator.SharedWith(s) {
+		return at.Allocator.ReachableFrom(s), nil
 	}
-	contexts, ok := backends.As[backends.Contexts](b)
-	if !ok {
-		return nil
+	if _, err := r.Backend(at.Allocator); err != nil {
+		return false, err
 	}
-	own, err := contexts.Context(found.Device)
-	if err != nil || own == found.Context {
-		return err
-	}
-	return contexts.SynchronizeContext(found.Context)
+	said, err := r.backends.ReachedBy(at, s, backing.AnyDevice)
+	return said.Is, err
 }

@@ -15,8 +15,8 @@ func (r *Runtime) DropKept() {
 	}
 }
 
-// LeaveKept makes what Cached arrays keep do without a stream that is about to end and that no
-// array has any more: see Memory.Forget.
+// LeaveKept makes the temporaries that Cached arrays keep independent of a stream that is about to end and that no
+// array uses any more. See Memory.Forget.
 func (r *Runtime) LeaveKept(s backends.Stream) error {
 	if err := r.check(); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (e *keeping) isOfElements(p piece) bool {
 	return e.source.memory == p.memory && e.source.address == p.address && e.source.layout.Equal(p.layout)
 }
 
-// leave makes what is wanted of the temporaries do without a stream.
+// leave makes the wanted temporaries independent of a stream.
 func (k *kept) leave(s backends.Stream, wanted func(*keeping) bool) (failed error) {
 	if k.some.Load() == 0 {
 		return nil
@@ -75,7 +75,7 @@ func (k *kept) leave(s backends.Stream, wanted func(*keeping) bool) (failed erro
 	return failed
 }
 
-// begin is before a temporary is made: what changes from now on, that may not have.
+// begin is called before a temporary is made. Any later change of the elements removes what it returns.
 func (k *kept) begin(source piece, s backends.Space, device int) *keeping {
 	e := &keeping{source: source, space: s, device: device}
 	k.mutex.Lock()
@@ -86,11 +86,11 @@ func (k *kept) begin(source piece, s backends.Space, device int) *keeping {
 	return e
 }
 
-// end is begin's where nothing is to be kept.
+// end undoes begin if nothing is to be kept.
 func (k *kept) end(begun *keeping) { k.drop(func(e *keeping) bool { return e == begun }) }
 
-// finish keeps the temporary that was made, and reports whether it does: not if the elements
-// have changed since begin, or if another was made meanwhile.
+// finish keeps the temporary that was made, and reports whether it does. It does not if the elements have changed since
+// begin, or if somebody else has made one meanwhile.
 func (k *kept) finish(begun *keeping, made piece) bool {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
@@ -112,9 +112,8 @@ func (k *kept) finish(begun *keeping, made piece) bool {
 	return true
 }
 
-// changed drops what is kept of elements that p has some of. It is called when these are
-// written or, by a device, will be by whatever p's memory knows of: after that, since what
-// was copied meanwhile may have some of both.
+// changed drops the temporaries of elements that p has some of. It is called after the elements were written, or after
+// a device's write was recorded: a copy that was made meanwhile may hold some old and some new elements.
 func (k *kept) changed(p piece) {
 	if k.some.Load() == 0 {
 		return

@@ -7,11 +7,12 @@ import (
 	"sync"
 
 	"hamr/backends"
-	"hamr/gobuffer/internal/order"
+	"hamr/gobuffer/internal/backing"
+	"hamr/gobuffer/internal/modules"
 )
 
-// Module is code with kernels, which is loaded into each device that one is used on, at its first use
-// there. It is safe for concurrent use.
+// Module is code with kernels. It is loaded into a device when a kernel is first used there. It is safe for concurrent
+// use.
 type Module struct {
 	runtime  *Runtime
 	backend  backends.Backend
@@ -26,13 +27,12 @@ type Module struct {
 
 // moduleOn is a module on one device, with the kernels of it that were asked for.
 type moduleOn struct {
-	*loadedModule
+	*modules.Loaded
 	kernels map[string]*Kernel
 }
 
-// NewModule returns a module of a backend's: text or a binary, as the vendor's compilers make it. It is not
-// looked at before a kernel of it is asked for. The error is errors.ErrUnsupported, where the backend runs
-// no kernels.
+// NewModule returns a module of a backend: text or a binary, as the vendor's compilers make it. It is not looked at
+// before a kernel of it is asked for. If the backend runs no kernels the error is errors.ErrUnsupported.
 func (r *Runtime) NewModule(backend string, image []byte) (*Module, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (r *Runtime) NewModule(backend string, image []byte) (*Module, error) {
 		loaded: map[int]moduleOn{}}, nil
 }
 
-// Kernel returns a kernel on a device, whose memory of it lasts as long as the module is open.
+// Kernel returns a kernel on a device. The device keeps its code as long as the module is open.
 func (m *Module) Kernel(device int, name string) (*Kernel, error) {
 	if m == nil || m.runtime == nil {
 		return nil, errNoModule
@@ -63,7 +63,7 @@ func (m *Module) Kernel(device int, name string) (*Kernel, error) {
 		return nil, err
 	}
 	if device < 0 || device >= count {
-		return nil, valueError("device", device, deviceNumbers(count, m.backend.Name()))
+		return nil, backing.NoDevice(device, count, m.backend.Name())
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -77,9 +77,10 @@ func (m *Module) Kernel(device int, name string) (*Kernel, error) {
 	if k := on.kernels[name]; k != nil {
 		return k, nil
 	}
-	handle, err := m.launcher.Function(device, on.handle, name)
+	handle, err := m.launcher.Function(device, on.Handle, name)
 	if errors.Is(err, backends.ErrNoFunction) {
-		return nil, valueError("name", fmt.Sprintf("%q", name), "a kernel of the module's: C++ gives others than extern \"C\" longer names")
+		return nil, valueError("name", fmt.Sprintf("%q", name),
+			"a kernel of the module's: C++ gives others than extern \"C\" longer names")
 	}
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (m *Module) Kernel(device int, name string) (*Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Kernel{module: m, on: on.loadedModule, handle: handle, name: name, facts: facts}
+	k := &Kernel{module: m, on: on.Loaded, handle: handle, name: name, facts: facts}
 	k.shared.Store(int64(facts.Shared))
 	on.kernels[name] = k
 	return k, nil
@@ -99,22 +100,22 @@ func (m *Module) load(device int) (moduleOn, error) {
 	if on, is := m.loaded[device]; is {
 		return on, nil
 	}
-	_ = m.runtime.modules.collect()
+	_ = m.runtime.modules.Collect()
 	handle, err := m.launcher.LoadModule(device, m.image)
 	if err != nil {
 		return moduleOn{}, err
 	}
-	on := moduleOn{&loadedModule{launcher: m.launcher, device: device, handle: handle}, map[string]*Kernel{}}
+	on := moduleOn{&modules.Loaded{Launcher: m.launcher, Device: device, Handle: handle}, map[string]*Kernel{}}
 	m.loaded[device] = on
-	m.runtime.modules.add(on.loadedModule)
+	m.runtime.modules.Add(on.Loaded)
 	if m.runtime.tracing() {
 		m.runtime.tracef("load a module of %d bytes into %s device %d", len(m.image), m.backend.Name(), device)
 	}
 	return on, nil
 }
 
-// Close ends the module, and unloads it where its kernels are done. Where some have yet to run it is
-// unloaded later: when another module is loaded or closed, or by ReleasePostponed. What went into a graph
+// Close ends the module, and unloads it if its kernels are done. A module with kernels that have yet to run is unloaded
+// later: when another module is loaded or closed, or by ReleasePostponed. A module whose kernels are part of a graph
 // stays loaded. Closing twice is harmless.
 func (m *Module) Close() error {
 	if m == nil || m.runtime == nil {
@@ -125,30 +126,16 @@ func (m *Module) Close() error {
 	m.closed, m.loaded = true, nil
 	m.mutex.Unlock()
 	for _, on := range loaded {
-		m.runtime.modules.leave(on.loadedModule)
+		m.runtime.modules.Leave(on.Loaded)
 	}
-	return m.runtime.modules.collect()
+	return m.runtime.modules.Collect()
 }
 
-// ForgetStream makes all modules do without a stream that is about to end: what was launched there is
-// waited for by an event before one is unloaded.
-func (r *Runtime) ForgetStream(s backends.Stream) (failed error) {
+// ForgetStream makes all modules independent of a stream that is about to end. Before a module is unloaded, an event is
+// waited for in place of what was launched there.
+func (r *Runtime) ForgetStream(s backends.Stream) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	l := &r.modules
-	l.mutex.Lock()
-	all := append(append([]*loadedModule(nil), l.open...), l.leaving...)
-	l.mutex.Unlock()
-	for _, m := range all {
-		for _, w := range m.pending() {
-			if unasked := r.unasked.Has(s); unasked && w.Ticket == nil && w.Stream == s {
-				failed = errors.Join(failed, m.uses.Replace(order.Works{w}, w.UntilRest()))
-			} else if w.Ticket == nil && w.Stream == s {
-				//mutate:remove a module names a stream that has ended
-				failed = errors.Join(failed, m.forget(w))
-			}
-		}
-	}
-	return failed
+	return r.modules.Forget(s, r.unasked.Has(s))
 }

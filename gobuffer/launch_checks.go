@@ -19,10 +19,11 @@ func (k *Kernel) checkShape(shape backends.LaunchShape) error {
 	threads := uint64(shape.Block[0]) * uint64(shape.Block[1]) * uint64(shape.Block[2])
 	if f.Threads > 0 && threads > uint64(f.Threads) {
 		return valueError("block", fmt.Sprintf("%s, which is %d threads", axes(shape.Block), threads),
-			fmt.Sprintf("up to %d threads for %s on device %d", f.Threads, k.name, k.on.device))
+			fmt.Sprintf("up to %d threads for %s on device %d", f.Threads, k.name, k.on.Device))
 	}
 	if int(shape.Shared) > f.MostShared {
-		return valueError("shared", shape.Shared, fmt.Sprintf("0 … %d bytes for %s on device %d", f.MostShared, k.name, k.on.device))
+		return valueError("shared", shape.Shared,
+			fmt.Sprintf("0 … %d bytes for %s on device %d", f.MostShared, k.name, k.on.Device))
 	}
 	return nil
 }
@@ -62,7 +63,8 @@ func (k *Kernel) checkArguments(arguments []Argument) error {
 			size = pointerSize
 		}
 		if k.facts.KnowsParameters && size != k.facts.Parameters[i] {
-			return typeError(fmt.Sprintf("argument %d of %s", i, k.name), fmt.Sprintf("of %d bytes", size), fmt.Sprintf("one of %d bytes, as the parameter has", k.facts.Parameters[i]))
+			return typeError(fmt.Sprintf("argument %d of %s", i, k.name), fmt.Sprintf("of %d bytes", size),
+				fmt.Sprintf("one of %d bytes, as the parameter has", k.facts.Parameters[i]))
 		}
 		if argument.Array == nil {
 			if argument.Value == nil {
@@ -102,7 +104,8 @@ func (k *Kernel) checkArray(a *Array, reads bool, name string) error {
 	if home.Device == backends.HostDevice {
 		where = fmt.Sprintf("a buffer of %s in host memory", home.Allocator)
 	}
-	return valueError(name, where, fmt.Sprintf("memory that %s device %d uses in place; In, Out and InOut bring it there", k.module.backend.Name(), k.on.device))
+	return valueError(name, where, fmt.Sprintf("memory that %s device %d uses in place; In, Out and InOut bring it there",
+		k.module.backend.Name(), k.on.Device))
 }
 
 // reaches reports whether the kernel uses the array's elements where they are.
@@ -111,12 +114,12 @@ func (k *Kernel) reaches(a *Array) (bool, error) {
 		if s.Backend() != k.module.backend.Name() {
 			continue
 		}
-		if a.inPlace(s, k.on.device) {
+		if a.inPlace(s, k.on.Device) {
 			return true, nil
 		}
 		if a.options.Allocator.SharedWith(s) {
-			said, err := a.shares(s, k.on.device)
-			return said.is, err
+			said, err := a.shares(s, k.on.Device)
+			return said.Is, err
 		}
 	}
 	return false, nil

@@ -9,13 +9,14 @@ import (
 	"unsafe"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/modules"
 	"hamr/gobuffer/internal/order"
 )
 
 // Kernel is a kernel of a Module's on one device. It is safe for concurrent use.
 type Kernel struct {
 	module *Module
-	on     *loadedModule
+	on     *modules.Loaded
 	handle backends.Function
 	name   string
 	facts  backends.FunctionFacts
@@ -47,8 +48,7 @@ func (k *Kernel) Handle() backends.Function {
 	return k.handle
 }
 
-// SharedAllowed returns how many bytes of shared memory launches have asked for at most, or may ask for
-// without the runtime being told.
+// SharedAllowed returns the most bytes of shared memory that a launch may ask for before the runtime has to be told.
 func (k *Kernel) SharedAllowed() int {
 	if k.check() != nil {
 		return 0
@@ -72,8 +72,8 @@ type frame struct {
 
 var frames = sync.Pool{New: func() any { return new(frame) }}
 
-// unknownParameters is how many arguments a kernel is given whose parameters nobody knows: those that
-// were not named are zeros, in place of whatever lies behind the list.
+// unknownParameters is how many arguments a kernel gets whose parameters nobody knows. Those that were not named are
+// zeros, instead of whatever lies behind the list.
 const unknownParameters = 256
 
 var zeros = new([64]byte)
@@ -85,10 +85,10 @@ type LaunchStream struct {
 	MayEnd bool
 }
 
-// Launch runs the kernel on a stream of its device, after all work on the elements of its arguments, and
-// whoever uses or frees them later comes after the kernel. Values are read before it returns. Each array is
-// one that code on the device uses in place, and is not read-only unless the kernel only reads it. What is
-// wrong with an argument is an *ArgumentError that names it; then nothing was enqueued.
+// Launch runs the kernel on a stream of its device. It runs after all work on the elements of its arguments, and
+// whoever uses or frees them later comes after it. Values are read before Launch returns. Each array must be one that
+// code on the device uses in place. It must not be read-only unless the kernel only reads it. A wrong argument is an
+// *ArgumentError that names it, and then nothing was enqueued.
 func (k *Kernel) Launch(shape backends.LaunchShape, on LaunchStream, arguments []Argument) error {
 	if err := k.check(); err != nil {
 		return err
@@ -96,11 +96,10 @@ func (k *Kernel) Launch(shape backends.LaunchShape, on LaunchStream, arguments [
 	if err := errors.Join(k.checkShape(shape), k.checkArguments(arguments)); err != nil {
 		return err
 	}
-	k.on.mutex.RLock()
-	defer k.on.mutex.RUnlock()
-	if k.on.ended {
+	if !k.on.Begin() {
 		return errModuleClosed
 	}
+	defer k.on.End()
 	if int64(shape.Shared) > k.shared.Load() {
 		if err := k.allowShared(int64(shape.Shared)); err != nil {
 			return err
@@ -121,15 +120,15 @@ func (k *Kernel) allowShared(bytes int64) error {
 	if bytes <= k.shared.Load() {
 		return nil
 	}
-	err := k.module.launcher.AllowShared(k.on.device, k.handle, int(bytes))
+	err := k.module.launcher.AllowShared(k.on.Device, k.handle, int(bytes))
 	if err == nil {
 		k.shared.Store(bytes)
 	}
 	return err
 }
 
-// Launched is told of launches on a stream, from the next one on, that somebody makes by Handle: the module
-// is not unloaded before they are over. It need not be told of one stream twice while that exists.
+// Launched says that the caller itself launches by Handle on a stream, from now on: the module is not unloaded before
+// these launches are over. Once is enough for a stream as long as that exists.
 func (k *Kernel) Launched(stream backends.Stream) error {
 	if err := k.check(); err != nil {
 		return err
@@ -138,27 +137,27 @@ func (k *Kernel) Launched(stream backends.Stream) error {
 	if err != nil {
 		return err
 	}
-	k.on.launched(w)
+	k.on.Launched(w)
 	return nil
 }
 
-// Covers returns the Marks of a's memory if all that is recorded of it is what the stream holds, of the
-// kernel's device: until they change a launch there comes after it. Else, or if nothing is, it is zero.
+// Covers returns the Marks of a's memory if the stream, of the kernel's device, holds all work that is recorded of it.
+// Until the Marks change, a launch there comes after that work. Otherwise, and if nothing is recorded, it is zero.
 func (k *Kernel) Covers(a *Array, stream backends.Stream) uint64 {
 	if k.check() != nil || !a.live() || a.memory == nil || k.module.streams == nil {
 		return 0
 	}
-	s, err := k.module.streams.Resolve(k.on.device, stream)
+	s, err := k.module.streams.Resolve(k.on.Device, stream)
 	if err != nil {
 		return 0
 	}
-	return a.memory.uses.MarksOn(k.module.backend, k.on.device, s)
+	return a.memory.uses.MarksOn(k.module.backend, k.on.Device, s)
 }
 
 // workOn stands for the launch on a stream of the kernel's device.
 func (k *Kernel) workOn(stream backends.Stream) (*order.Work, error) {
 	m := k.module
-	w := &order.Work{Backend: m.backend, Streams: m.streams, Device: k.on.device, Stream: stream}
+	w := &order.Work{Backend: m.backend, Streams: m.streams, Device: k.on.Device, Stream: stream}
 	if m.streams == nil {
 		return w, nil
 	}
@@ -167,12 +166,13 @@ func (k *Kernel) workOn(stream backends.Stream) (*order.Work, error) {
 		if err != nil {
 			return nil, err
 		}
-		if device >= 0 && device != k.on.device {
-			return nil, valueError("stream", fmt.Sprintf("%#x of device %d", uintptr(stream), device), fmt.Sprintf("a stream of device %d, where the arguments of %s are", k.on.device, k.name))
+		if device >= 0 && device != k.on.Device {
+			return nil, valueError("stream", fmt.Sprintf("%#x of device %d", uintptr(stream), device),
+				fmt.Sprintf("a stream of device %d, where the arguments of %s are", k.on.Device, k.name))
 		}
 	}
 	var err error
-	w.Stream, err = m.streams.Resolve(k.on.device, stream)
+	w.Stream, err = m.streams.Resolve(k.on.Device, stream)
 	return w, err
 }
 
@@ -185,13 +185,13 @@ func (k *Kernel) launch(
 			err = errors.Join(err, before.LetGo())
 		}
 	}()
-	captured, err := k.module.launcher.Capturing(k.on.device, w.Stream)
+	captured, err := k.module.launcher.Capturing(k.on.Device, w.Stream)
 	if err != nil {
 		return err
 	}
 	follow := w.Follow
 	if captured {
-		k.on.captured.Store(true)
+		k.on.Captured()
 		follow = func(before *order.Work) error {
 			if before.StandsFor(w) {
 				return nil // captured, too
@@ -204,7 +204,7 @@ func (k *Kernel) launch(
 	}
 	f.point(arguments, k.facts.KnowsParameters)
 	pointers := unsafe.Pointer(unsafe.SliceData(f.pointers))
-	err = k.module.launcher.LaunchFunction(k.on.device, w.Stream, k.handle, shape, pointers)
+	err = k.module.launcher.LaunchFunction(k.on.Device, w.Stream, k.handle, shape, pointers)
 	runtime.KeepAlive(arguments)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return valueError("stream", fmt.Sprintf("%#x of another context", uintptr(w.Stream)),
@@ -214,14 +214,15 @@ func (k *Kernel) launch(
 		return err
 	}
 	if k.module.runtime.tracing() {
-		k.module.runtime.tracef("launch %s on %s device %d, grid %v, block %v, %d bytes shared, stream %#x", k.name, k.module.backend.Name(), k.on.device,
+		k.module.runtime.tracef("launch %s on %s device %d, grid %v, block %v, %d bytes shared, stream %#x", k.name,
+			k.module.backend.Name(), k.on.Device,
 			shape.Grid, shape.Block, shape.Shared, uintptr(w.Stream))
 	}
 	//mutate:never a module names another library's stream
 	if mayEnd && !captured && w.Streams != nil {
-		err = k.on.launchedByEvent(w)
+		err = k.on.LaunchedByEvent(w)
 	} else {
-		k.on.launched(w)
+		k.on.Launched(w)
 	}
 	next := 0
 	for _, argument := range arguments {
@@ -239,8 +240,8 @@ func (k *Kernel) launch(
 	return err
 }
 
-// follow makes w's stream run after what is pending on the arguments, and after the streams of theirs,
-// where other libraries may have work on them: after each once.
+// follow makes w's stream run after what is pending on the arguments and after their own streams, where other libraries
+// may have work on them. It follows each once.
 func (f *frame) follow(w *order.Work, arguments []Argument, by func(before *order.Work) error) error {
 	var followed order.Works
 	follow := func(before *order.Work) error {
@@ -281,15 +282,16 @@ func (f *frame) follow(w *order.Work, arguments []Argument, by func(before *orde
 	return nil
 }
 
-// notPending is follow for a stream that is being captured into a graph, which can wait for nothing that is
-// outside of that.
+// notPending is follow for a stream that is being captured into a graph. Such a stream cannot wait for anything outside
+// the graph.
 func notPending(before *order.Work) error {
 	idle, err := before.Idle()
 	if errors.Is(err, backends.ErrCapturing) || idle && err == nil {
 		return nil
 	}
 	if err == nil {
-		err = valueError("stream", "being captured into a graph", "one that is not, or buffers on which nothing is pending: synchronize() them before the capture")
+		err = valueError("stream", "being captured into a graph",
+			"one that is not, or buffers on which nothing is pending: synchronize() them before the capture")
 	}
 	return err
 }

@@ -7,8 +7,8 @@ import (
 	"hamr/gobuffer/internal/order"
 )
 
-// Unasked makes Forget, ForgetStream and LeaveKept ask nothing of a stream that may have ended already, until
-// the result is called: what it held is waited for with all that the device does.
+// Unasked keeps Forget, ForgetStream and LeaveKept from using a stream that may have ended already, until end is
+// called. They wait for the whole device instead of what the stream held.
 func (r *Runtime) Unasked(s backends.Stream) (end func()) {
 	if r.check() != nil {
 		return nil
@@ -17,7 +17,7 @@ func (r *Runtime) Unasked(s backends.Stream) (end func()) {
 	return func() { r.unasked.Add(s, -1) }
 }
 
-// leaveOn records what a stream holds now, for the time when nobody names it any more.
+// leaveOn records what a stream holds now. It is called before nobody names the stream any more.
 func (m *Memory) leaveOn(s backends.Stream) error {
 	if !m.hasStream(s) {
 		return nil
@@ -31,8 +31,8 @@ func (m *Memory) leaveOn(s backends.Stream) error {
 	return m.leave(w)
 }
 
-// leave turns what is recorded of w's stream, and all else that the stream holds, into
-// an event, which does not need the stream.
+// leave replaces what is recorded of w's stream, and all else the stream holds, by an event. The event outlives the
+// stream.
 func (m *Memory) leave(w *order.Work) error {
 	if m.runtime.unasked.Has(w.Stream) {
 		return m.uses.RestInstead(w)
@@ -55,11 +55,10 @@ func (m *Memory) leave(w *order.Work) error {
 	return errors.Join(m.mark(w.With(e), pending.On(w)), pending.LetGo())
 }
 
-// Leave makes everybody who uses the memory, and its release, run after what stream s
-// holds now, where other libraries may have work on it: for when nobody names the stream
-// any more, and it may end. Where it cannot be told what that is, the release waits for
-// all that the device does. For backends.EveryStream it does so where the memory is freed
-// in stream order, or handed out again; what is freed at once waits for the device anyway.
+// Leave makes everybody who uses the memory, and its release, run after what stream s holds now. Other libraries may
+// have work there. It is called before nobody names the stream any more and it may end. If it is unknown what the
+// stream holds, the release waits for all work of the device. For backends.EveryStream it does so if the memory is
+// freed in stream order or handed out again. Memory that is freed at once waits for the device anyway.
 func (m *Memory) Leave(s backends.Stream) error {
 	if err := m.check(); err != nil {
 		return err
@@ -82,8 +81,8 @@ func (m *Memory) Leave(s backends.Stream) error {
 	return err
 }
 
-// LeaveLate is Leave for a stream that may have ended: where that is not known, the stream is asked for nothing.
-// The last release waits for the device then, and so does whoever uses the memory on another stream before it.
+// LeaveLate is Leave for a stream that may have ended. If that is not known, it does not use the stream: the last
+// release waits for the device, and so does earlier use of the memory on another stream.
 func (m *Memory) LeaveLate(s backends.Stream) error {
 	if err := m.check(); err != nil {
 		return err
@@ -99,8 +98,8 @@ func (m *Memory) LeaveLate(s backends.Stream) error {
 	return errors.Join(m.Leave(backends.EveryStream), instead(w))
 }
 
-// Forget makes the memory do without a stream that is about to end: what it holds
-// becomes an event, which whoever uses or releases the memory waits for instead.
+// Forget makes the memory independent of a stream that is about to end. An event replaces what the stream holds, and
+// users and the release of the memory wait for the event.
 func (m *Memory) Forget(s backends.Stream) error {
 	if err := m.check(); err != nil {
 		return err
@@ -153,7 +152,8 @@ func (m *Memory) forget(s backends.Stream) error {
 	return nil
 }
 
-// deviceOfUse is the device whose work on the memory a wait is for: page-locked memory may be used on any.
+// deviceOfUse is the device to wait for before the memory is free of work. Page-locked memory may be used on any
+// device.
 func (m *Memory) deviceOfUse() int {
 	if m.kind == backends.Pinned {
 		return backends.HostDevice
@@ -161,33 +161,34 @@ func (m *Memory) deviceOfUse() int {
 	return m.context()
 }
 
-// coverByDevice makes the last release wait for the device where it would have to ask a stream that may have
-// ended. The stream that a release is itself ordered on has not, as callers see to.
+// coverByDevice makes the last release wait for the device if it would otherwise use a stream that may have ended.
+// Callers see to it that the stream which orders the release itself still exists.
 func (m *Memory) coverByDevice() {
 	if m.streams == nil || m.every.Load() || m.region.Address == 0 || !(m.freedInStreamOrder() || m.settled) {
 		return
 	}
-	byDriver := m.taker != nil || m.region.Allocator.Ordered()
+	byDriver := m.isTakenBack() || m.region.Allocator.Ordered()
 	asks := !byDriver && !order.Stays(m.backend, m.ordered())
 	if asks || m.uses.AsksEnded(byDriver, m.backend, m.context(), m.ordered()) {
 		m.every.Store(true)
 	}
 }
 
-// dropsLast reports whether p, which is let go, is the last that has its memory, and names a stream that may
-// have ended: the device is then waited for in its place.
+// dropsLast reports whether the caller drops the last reference and names a stream that may have ended. Then the device
+// is waited for instead.
 func (m *Memory) dropsLast(s backends.Stream) bool {
 	return m.streams != nil && m.ends() && m.refs.Load() == 1 && !order.Stays(m.backend, s)
 }
 
-// rememberRest records that work on s, which may have ended, may still touch page-locked memory: it asks no
-// runtime, as only a stream that lives can say of which device it is.
+// rememberRest records that work on s, which may have ended, may still touch page-locked memory. It calls no runtime:
+// only a living stream can say which device it belongs to.
 func (m *Memory) rememberRest(s backends.Stream) {
 	w := &order.Work{Backend: m.backend, Streams: m.streams, Device: m.deviceOfUse(), Stream: s, Foreign: true}
 	_ = m.uses.RestInstead(w) // such tickets hold nothing
 }
 
-// whereIs is the device, plus one, of a stream that may end, which only the stream can say while it lives; else 0.
+// whereIs is the device of a stream, plus one, if the stream may end and only the stream itself can say which device it
+// belongs to. Otherwise it is 0.
 func (m *Memory) whereIs(s backends.Stream) int {
 	if m == nil || m.kind != backends.Pinned || m.streams == nil || order.Stays(m.backend, s) {
 		return 0
@@ -199,7 +200,7 @@ func (m *Memory) whereIs(s backends.Stream) int {
 	return device + 1
 }
 
-// rememberEnding is remember by who names a stream that may have ended, for page-locked memory.
+// rememberEnding is remember for page-locked memory and a stream that may have ended.
 func (m *Memory) rememberEnding(s backends.Stream, where int) {
 	if where == 0 {
 		m.rememberRest(s)

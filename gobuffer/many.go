@@ -8,14 +8,15 @@ import (
 	"hamr/gobuffer/internal/order"
 )
 
-// CopyMany writes each source to the destination at the same place in the list, as Write does one
-// after the other: where a later destination has bytes of an earlier one or of an earlier source, it
-// comes after. The copies that a backend can make in few steps it makes so, and what must be waited
-// for is waited for once, at the end. Every pair is checked before anything is copied; an error names
-// the place in the list. After a device's error, the elements of all destinations are unspecified.
+// CopyMany writes each source to the destination at the same place in the list, as Write does one after the other. If a
+// later destination shares bytes with an earlier destination or source, its copy comes after that one. Copies that a
+// backend can make in few steps are made so, and waits happen once, at the end. All pairs are checked before anything
+// is copied, and an error names the place in the list. After a device's error, the elements of all destinations are
+// unspecified.
 func CopyMany(destinations, sources []*Array) error {
 	if len(destinations) != len(sources) {
-		return valueError("sources", fmt.Sprintf("%d arrays", len(sources)), fmt.Sprintf("one for each of %d destinations", len(destinations)))
+		return valueError("sources", fmt.Sprintf("%d arrays", len(sources)),
+			fmt.Sprintf("one for each of %d destinations", len(destinations)))
 	}
 	list := make([]pair, len(destinations))
 	for i, d := range destinations {
@@ -37,8 +38,7 @@ type pair struct {
 	transfer Transfer
 }
 
-// copyInOrder copies pairs that may depend on one another, without waiting where that can be done
-// later, by finishPairs.
+// copyInOrder copies pairs that may depend on one another. It does not wait where finishPairs can wait later.
 func copyInOrder(list []pair) error {
 	switch {
 	case len(list) == 0:
@@ -71,11 +71,12 @@ func (p *pair) plain() bool {
 	dst, src := p.dst, p.src
 	return dst.layout.Count() > 0 && !dst.maps() && !src.maps() && !(dst.onHost() && src.onHost()) &&
 		p.alike() && !dst.overlaps(src) &&
-		(dst.memory.backend == src.memory.backend || dst.memory.kind == backends.Pageable || src.memory.kind == backends.Pageable)
+		(dst.memory.backend == src.memory.backend || dst.memory.kind == backends.Pageable ||
+			src.memory.kind == backends.Pageable)
 }
 
-// alike reports whether the elements of both lie in the same order without gaps. Strides along
-// dimensions of one index say nothing.
+// alike reports whether the elements of both lie in the same order without gaps. Strides of dimensions of one index do
+// not matter.
 func (p *pair) alike() bool {
 	to, from := p.dst.layout, p.src.layout
 	return to.Type == from.Type && (to.ContiguousC() && from.ContiguousC() || to.Equal(from) && p.dst.dense())
@@ -100,7 +101,8 @@ type lot struct {
 
 func (p *pair) lot() lot {
 	side := p.side()
-	return lot{p.runtime, side.memory.backend, side.stream, p.dst.memory.kind, p.src.memory.kind, p.dst.memory.region.Device, p.src.memory.region.Device}
+	return lot{p.runtime, side.memory.backend, side.stream, p.dst.memory.kind, p.src.memory.kind,
+		p.dst.memory.region.Device, p.src.memory.region.Device}
 }
 
 // copyApart copies pairs that do not depend on one another.
@@ -149,7 +151,8 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 	copies := make([]backends.BatchCopy, len(list))
 	for i, p := range list {
 		before[2*i], before[2*i+1] = p.src.pending(), p.dst.pending()
-		copies[i] = backends.BatchCopy{Dst: p.dst.region(), Src: p.src.region(), Size: p.dst.layout.NBytes(), Stop: p.dst.stopWith(p.src)}
+		copies[i] = backends.BatchCopy{Dst: p.dst.region(), Src: p.src.region(), Size: p.dst.layout.NBytes(),
+			Stop: p.dst.stopWith(p.src)}
 	}
 	defer func() {
 		for i, p := range list {
@@ -202,8 +205,8 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 	return err
 }
 
-// followedOnce makes w's stream run after works that were recorded for p, and after p's own stream,
-// save what it has been made to follow already.
+// followedOnce makes w's stream run after works that were recorded for p, and after p's own stream. It skips what w
+// follows already.
 func (p piece) followedOnce(w *order.Work, pending order.Works, followed *order.Works) error {
 	follow := func(before *order.Work) error {
 		if before.Ticket == nil {
@@ -232,7 +235,7 @@ func (p piece) followedOnce(w *order.Work, pending order.Works, followed *order.
 	return follow(own)
 }
 
-// finishPairs waits for what its pairs' transfer modes ask for, once for each stream.
+// finishPairs waits for what the transfer modes of its pairs ask for, once for each stream.
 func finishPairs(list []pair) (err error) {
 	type wait struct {
 		*pair

@@ -30,7 +30,9 @@ func independent(list []pair) bool {
 			mentions = append(mentions, mention{each.space(&spaces), at + low, at + high, i == 1})
 		}
 	}
-	slices.SortFunc(mentions, func(a, b mention) int { return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(a.low, b.low)) })
+	slices.SortFunc(mentions, func(a, b mention) int {
+		return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(a.low, b.low))
+	})
 	space, end, written := -1, 0, 0
 	for i, m := range mentions {
 		if i == 0 || m.space != space {

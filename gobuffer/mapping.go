@@ -7,17 +7,17 @@ import (
 )
 
 // ErrMapped is returned where code on a device would use memory that the host has mapped.
-var ErrMapped = errors.New("the host has the memory mapped for a handle, and a device cannot use it until that and all that shares it are released")
+var ErrMapped = errors.New("the host has the memory mapped for a handle, " +
+	"and a device cannot use it until that and all that shares it are released")
 
-// maps reports whether it must be asked, by enter, who uses p's memory now.
+// maps reports whether enter must find out who uses p's memory now.
 func (p *piece) maps() bool { return p.memory.mappable() && !p.entered }
 
 func stay() error { return nil }
 
-// enter returns p where it is until leave is called: with the device or, where a handle has
-// it mapped, with the host. write says that elements are to be written. It maps nothing
-// itself: that would take all of the memory from the device, where others may use elements
-// that p has not.
+// enter keeps p where it is until leave is called: with the device, or with the host if a handle has it mapped. write
+// says that elements are to be written. It never maps the memory itself, since that would take all of it from the
+// device, where others may use elements outside p.
 func (p piece) enter(write bool) (entered piece, leave func() error, err error) {
 	if !p.maps() {
 		return p, stay, nil
@@ -46,8 +46,7 @@ func (x *mapping) leave() error {
 	return nil
 }
 
-// toHost is p where the host has it mapped, with a reference to the memory there. It is
-// called with the mutex held.
+// toHost returns p's elements in the host's view of the memory, with a reference to it. The caller holds the mutex.
 func (p piece) toHost(write bool) (host piece, err error) {
 	m, x := p.memory, p.memory.mapping
 	//mutate:never memory is mapped while others enqueue work on it
@@ -67,12 +66,14 @@ func (p piece) toHost(write bool) (host piece, err error) {
 		x.host.Store(view)
 		x.writable = write
 	case write && !x.writable:
-		return piece{}, errors.New("the memory is mapped for a handle of read-only elements, and cannot be written to until that is released")
+		return piece{}, errors.New("the memory is mapped for a handle of read-only elements, " +
+			"and cannot be written to until that is released")
 	default:
 		x.host.Load().refs.Add(1) // from zero, perhaps: see endMapping
 	}
 	by := int(p.address - m.region.Address)
-	return piece{memory: x.host.Load(), address: offset(x.host.Load().region.Address, by), layout: p.layout, stop: p.stop}, nil
+	return piece{memory: x.host.Load(), address: offset(x.host.Load().region.Address, by), layout: p.layout,
+		stop: p.stop}, nil
 }
 
 // mapNow makes the Memory that is the host's view of m, with one reference.
@@ -86,7 +87,8 @@ func (m *Memory) mapNow(write bool) (*Memory, error) {
 		return nil, err
 	}
 	if r.tracing() {
-		r.tracef("map %s device %d size %d at %#x to %#x", m.region.Allocator, m.region.Device, m.Size(), m.region.Address, at)
+		r.tracef("map %s device %d size %d at %#x to %#x", m.region.Allocator, m.region.Device, m.Size(), m.region.Address,
+			at)
 	}
 	host := &Memory{runtime: r, served: &r.byAllocator[backends.Malloc], mapping: m.Retain().mapping,
 		region: backends.Region{Address: at, Allocator: backends.Malloc, Device: backends.HostDevice}}
@@ -95,9 +97,8 @@ func (m *Memory) mapNow(write bool) (*Memory, error) {
 	return host, nil
 }
 
-// endMapping gives the memory back to the device at the last Release of the host's view,
-// unless somebody has taken that again. Where its work cannot be waited for it stays, as
-// memory does that cannot be given back, until it is sure that the work is over.
+// endMapping unmaps the memory at the last Release of the host's view, unless somebody has retained the view again. If
+// the work on the view cannot be waited for, the view stays until that work is certainly over.
 func (m *Memory) endMapping(sure bool) error {
 	x := m.mapping
 	home := x.home
@@ -116,7 +117,8 @@ func (m *Memory) endMapping(sure bool) error {
 	}
 	late = errors.Join(late, m.uses.End())
 	if r := m.runtime; r.tracing() {
-		r.tracef("unmap %s device %d size %d at %#x", home.region.Allocator, home.region.Device, home.Size(), home.region.Address)
+		r.tracef("unmap %s device %d size %d at %#x", home.region.Allocator, home.region.Device, home.Size(),
+			home.region.Address)
 	}
 	if err := home.mapper().Unmap(home.region, m.region.Address); err != nil {
 		// The error may be that of work before it. After a second one nothing can be done:

@@ -8,8 +8,9 @@ import (
 
 	"hamr/backends"
 	"hamr/backends/waiting"
+	"hamr/gobuffer/internal/backing"
+	"hamr/gobuffer/internal/counts"
 	"hamr/gobuffer/internal/order"
-	"hamr/gobuffer/internal/shares"
 )
 
 // Memory is one allocation, or foreign memory that was adopted, with the number
@@ -18,31 +19,27 @@ import (
 // return one that is ErrZero, and the others their zero values; Retain and Release of memory
 // that was released before panic, since its bytes may be somebody else's.
 type Memory struct {
-	runtime  *Runtime
-	*served  // what the Runtime knows of the allocator
-	region   backends.Region
-	size     atomic.Int64       // bytes: they may become more, see extend
-	asked    atomic.Uintptr     // the stream as the caller named it
-	stream   atomic.Uintptr     // the same, resolved: its release is ordered on it
-	turns    atomic.Uint32      // how often an Array has turned from a stream: see Handle.remember
-	place    uint32             // in the list of its part of the counter
-	foreign  func()             // called instead of freeing; nil for our own memory
-	attached *shares.Attachment // what is mapped at the addresses, which ends instead of being freed; else nil
-	taker    taker              // likewise, of memory that goes back in the order of its stream
-	owned    bool
-	taken    bool        // owned, but not allocated by us
-	keeps    bool        // temporaries of its elements were kept; for who drops the last reference
-	every    atomic.Bool // its release waits for all streams of the device
-	retired  bool        // it counts as freed
-	part     uint8       // of the counter
-	library  Library
-	booked   uint32 // books.epoch in which its bytes were booked; guarded by books.mutex
-	refs     atomic.Int64
-	uses     order.Uses // enqueued and not yet waited for
-	first    pattern    // what it was filled with; here to save an allocation
-	watched  *uint64    // what tells whether it was written to, of temporaries while tracing
-	mapping  *mapping   // of memory that the host maps, and of the host's view of it; else nil
-	life     *lives     // while there is a Checker; else nil
+	runtime *Runtime
+	*served // what the Runtime knows of the allocator
+	region  backends.Region
+	size    atomic.Int64   // bytes: they may become more, see extend
+	asked   atomic.Uintptr // the stream as the caller named it
+	stream  atomic.Uintptr // the same, resolved: its release is ordered on it
+	turns   atomic.Uint32  // how often an Array has turned from a stream: see Handle.remember
+	place   counts.Place   // in the list of the counter
+	ending  ending
+	owned   bool        // it is freed when it ends
+	keeps   bool        // temporaries of its elements were kept; for who drops the last reference
+	every   atomic.Bool // its release waits for all streams of the device
+	retired bool        // it counts as freed
+	library Library
+	booked  uint32 // books.epoch in which its bytes were booked; guarded by books.mutex
+	refs    atomic.Int64
+	uses    order.Uses // enqueued and not yet waited for
+	first   pattern    // what it was filled with; here to save an allocation
+	watched *uint64    // what tells whether it was written to, of temporaries while tracing
+	mapping *mapping   // of memory that the host maps, and of the host's view of it; else nil
+	life    *lives     // while there is a Checker; else nil
 }
 
 // newMemory is room for memory of an allocator and for the first work on it, if there will be
@@ -66,7 +63,7 @@ func (r *Runtime) place(m *Memory, at backends.Region, size int, stream backends
 	if err != nil {
 		return err
 	}
-	if at.Device, err = r.checkDevice(b, at.Allocator, at.Device); err != nil {
+	if at.Device, err = backing.Device(b, at.Allocator, at.Device); err != nil {
 		return err
 	}
 	m.runtime, m.served, m.region = r, &r.byAllocator[at.Allocator], at
@@ -144,9 +141,6 @@ func (m *Memory) Size() int {
 // Owned reports whether the last Release frees the memory.
 func (m *Memory) Owned() bool { return m != nil && m.owned }
 
-// ends reports whether what is at the addresses goes with the last Release: nothing may use them then.
-func (m *Memory) ends() bool { return m.owned || m.attached != nil }
-
 // Asynchronous reports whether work may be pending on the memory.
 func (m *Memory) Asynchronous() bool { return m.check() == nil && m.streams != nil }
 
@@ -160,11 +154,11 @@ func (m *Memory) Runtime() *Runtime {
 
 // Retain adds a reference and returns m.
 func (m *Memory) Retain() *Memory {
-	if m.check() != nil {
-		return m
-	}
-	if m.refs.Add(1) <= 1 {
-		panic("gobuffer: Retain of released memory")
+	if m != nil && m.refs.Add(1) <= 1 {
+		m.refs.Add(-1)
+		if m.check() == nil {
+			panic("gobuffer: Retain of released memory")
+		}
 	}
 	return m
 }
@@ -179,9 +173,6 @@ func (m *Memory) String() string {
 	}
 	return fmt.Sprintf("memory of %d bytes (allocator %s, device %d)", m.Size(), m.region.Allocator, m.region.Device)
 }
-
-// taker takes memory back when the work is over that a stream holds now.
-type taker func(backends.Stream) error
 
 // lives is how owned memory came to be and how it ended, as far as is known.
 func (m *Memory) lives() lives {
@@ -225,14 +216,6 @@ func (m *Memory) counterparts() []*Memory {
 // Mapped reports whether m is the host's view of other memory, which a device has again at
 // its last Release.
 func (m *Memory) Mapped() bool { return m != nil && m.mapping != nil && m.mapping.home != m }
-
-// freedInStreamOrder reports whether the release takes effect on the stream, after what
-// is there already, instead of at once.
-func (m *Memory) freedInStreamOrder() bool {
-	//mutate:replace a backend's pool gets memory back before the work on it is ordered
-	//mutate:with m.inOrder => m.region.Allocator.Ordered()
-	return m.owned && m.inOrder || m.taker != nil && m.streams != nil
-}
 
 // aside is memory without references that its backend hands out again, to the host, which
 // writes at once: devices may still use it, and it is given back when they are done.

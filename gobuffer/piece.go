@@ -7,6 +7,7 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/backends"
+	"hamr/gobuffer/internal/counts"
 )
 
 // piece is an array in some memory: what contents operations read and write.
@@ -124,7 +125,7 @@ type kept struct {
 	some   atomic.Int64 // how many, so that changes need not look where there are none
 	mutex  sync.Mutex
 	list   []*keeping
-	reused [allocatorSlots]tally // by the temporaries' allocators
+	reused [allocatorSlots]counts.Tally // by the temporaries' allocators
 }
 
 // keeping is a temporary of some elements or, until it is made, that somebody makes it.

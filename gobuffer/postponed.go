@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// asideBytes and asideCount are how much waits for a device before somebody waits for it: who asks seldom
-	// disturbs neither the work nor a capture into a graph.
+	// A goroutine waits for the device once asideBytes, or asideCount allocations, wait for it. Waiting seldom disturbs
+	// neither the device's work nor a capture into a graph.
 	asideBytes = 64 << 20
 	asideCount = 1024
-	// asideShare is the part of a device's memory that waits at most. Who releases more waits, too.
+	// At most this part of a device's memory waits. A release beyond that waits itself.
 	asideShare = 8
-	// asideMost is the same where no device says how much it has.
+	// asideMost is the same limit where no device says how much memory it has.
 	asideMost = 1 << 30
 )
 
-// add returns the queue that m is on from now on.
+// add puts m on a queue and returns it.
 func (p *postponed) add(m *Memory) *queue {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -33,7 +33,7 @@ func (p *postponed) queueOf(m *Memory) *queue {
 	b, device := m.backend, m.region.Device // page-locked memory is of no device, and used on any
 	pending := m.uses.Recorded()
 	if m.streams == nil && len(pending) > 0 {
-		// Host memory that a device uses.
+		// This is host memory that a device uses.
 		b, device = pending[0].Backend, pending[0].Device
 	}
 	_ = pending.LetGo() // the record keeps the tickets
@@ -59,14 +59,14 @@ func (p *postponed) some() (list []*queue, ever bool) {
 	return list, len(p.queues) > 0
 }
 
-// last is a mark for take.
+// last is how many allocations were ever added to the queue, as take needs it.
 func (p *postponed) last(q *queue) int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return q.added
 }
 
-// take removes and returns what was on the queue when last returned mark, and still is.
+// take removes and returns what was on the queue when last returned mark and is still there.
 func (p *postponed) take(q *queue, mark int) []*Memory {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -81,8 +81,8 @@ func (p *postponed) take(q *queue, mark int) []*Memory {
 	return taken
 }
 
-// release waits for the queue's device and gives back what was on the queue before:
-// for what comes during the wait, the wait does not speak.
+// release waits for the queue's device and gives back what was on the queue before. The wait says nothing about what is
+// added during it.
 func (p *postponed) release(q *queue) (over bool, late error) {
 	mark := p.last(q)
 	if over, late = order.SettleDevice(q.backend, q.device); !over {
@@ -105,7 +105,7 @@ func (p *postponed) release(q *queue) (over bool, late error) {
 	return true, late
 }
 
-// room returns m's queue, and whether m may wait there for somebody else to wait for the device.
+// room returns m's queue, and whether m may stay there until somebody else waits for the device.
 func (p *postponed) room(m *Memory) (q *queue, is bool) {
 	p.mutex.Lock()
 	q = p.queueOf(m)
@@ -114,7 +114,7 @@ func (p *postponed) room(m *Memory) (q *queue, is bool) {
 	return q, bytes <= p.mostBytes(q) || q.isCaptured()
 }
 
-// relieve has a goroutine release what is on the queue, where much is.
+// relieve starts a goroutine that releases the queue if much is on it.
 func (p *postponed) relieve(q *queue) {
 	most := p.mostBytes(q)
 	p.mutex.Lock()
@@ -129,8 +129,8 @@ func (p *postponed) relieve(q *queue) {
 	}()
 }
 
-// isCaptured reports whether a stream that waits for the default one is captured into a graph: a wait would
-// end that.
+// isCaptured reports whether a stream that waits for the default one is being captured into a graph. A wait would end
+// the capture.
 func (q *queue) isCaptured() bool {
 	streams, ok := backends.As[backends.Streams](q.backend)
 	if !ok {
@@ -156,14 +156,14 @@ func (p *postponed) mostBytes(q *queue) int64 {
 	return q.limit
 }
 
-// ReleasePostponed waits for the devices on which memory was kept at its release,
-// since they could not be waited for then, and gives it back, as what waits for work on it
-// to end. So it does with the modules of kernels that nobody uses. Memory whose device cannot be waited for now is kept further, and the error says so.
+// ReleasePostponed gives back the memory whose release was postponed. It waits for the devices that could not be waited
+// for at the release, and for the work on memory that is aside. It also unloads the modules of kernels that nobody
+// uses. Memory whose device still cannot be waited for is kept, and the error says so.
 func (r *Runtime) ReleasePostponed() error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	failed := errors.Join(r.modules.settle(), r.settleAside())
+	failed := errors.Join(r.modules.Settle(), r.settleAside())
 	p := &r.postponed
 	list, ever := p.some()
 	if !ever {
@@ -174,28 +174,28 @@ func (r *Runtime) ReleasePostponed() error {
 			failed = err
 		}
 	}
-	// What others have taken from the queues is back, too, when this returns.
+	// Another goroutine may have taken memory from the queues. That is given back, too, when this returns.
 	p.giving.Wait()
 	return failed
 }
 
-// releaseWhenIdle gives memory back that any stream of its device may still use.
-// Where the device cannot be waited for, as while a stream is captured into a graph,
-// the memory is kept: freed too early, it would be written to in other hands.
+// releaseWhenIdle gives back memory that any stream of its device may still use. If the device cannot be waited for, as
+// while a stream is captured into a graph, the memory is kept: freed too early, it would be written to while somebody
+// else owns it.
 func (m *Memory) releaseWhenIdle() error {
 	p := &m.runtime.postponed
 	m.leaveStream() // which may end while another goroutine gives the memory back
-	// Whoever runs out of memory finds it there during the wait.
+	// Whoever runs out of memory during the wait finds it on the queue.
 	_, late := p.release(p.add(m))
 	return late
 }
 
-// releaseLater gives memory back that any stream of its device may still use, without waiting: it is aside
-// until somebody has waited for the device. Where too much is, or a Checker is to write its pattern, the release
-// waits itself.
+// releaseLater gives back memory that any stream of its device may still use, without a wait: the memory stays on a
+// queue until somebody has waited for the device. The release waits itself if too much is on the queue, or if a Checker
+// is to write its pattern.
 func (m *Memory) releaseLater() error {
 	p := &m.runtime.postponed
-	byDriver := m.taken && !m.region.Allocator.Ordered() // which waits when it is freed
+	byDriver := m.isTakenOver() && !m.region.Allocator.Ordered() // which waits when it is freed
 	q, is := p.room(m)
 	// Of a stream that may have ended nobody can ask whether it is captured.
 	if !is || byDriver || m.runtime.checked() != nil && order.Stays(m.backend, m.ordered()) {
@@ -210,8 +210,7 @@ func (m *Memory) releaseLater() error {
 	return nil
 }
 
-// leaveStream makes the default stream the one that memory is given back on: nobody keeps its
-// own alive for it any more.
+// leaveStream moves the release of the memory to the default stream: nobody keeps its own stream alive any more.
 func (m *Memory) leaveStream() {
 	if m.streams == nil {
 		return
@@ -220,8 +219,8 @@ func (m *Memory) leaveStream() {
 	m.stream.Store(uintptr(s))
 }
 
-// postpone keeps memory that its backend could not take back, as that could not reach the
-// device. It counts as living again, and goes back when the device was waited for.
+// postpone keeps memory that its backend could not take back because the device was out of reach. The memory counts as
+// living again and goes back after a wait for the device.
 func (m *Memory) postpone() {
 	m.retired = false
 	m.back()

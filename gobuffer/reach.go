@@ -4,27 +4,27 @@ import (
 	"errors"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/backing"
 	"hamr/gobuffer/internal/order"
 )
 
-// Reaches reports whether code in space s on a device, as that runtime numbers them, uses the memory
-// in place: the backends are asked where the allocator does not say. Below zero any device will do;
-// the host has none. A runtime that cannot be asked reaches nothing.
+// Reaches reports whether code in space s on a device uses the memory in place. device is numbered as that space's
+// runtime does; below zero any device will do, and the host has none. Where the allocator does not say, the backends
+// are asked. A runtime that cannot be asked reaches nothing.
 func (a *Array) Reaches(s backends.Space, device int) (bool, error) {
 	if err := a.check(); err != nil {
 		return false, err
 	}
-	device = max(device, anyDevice)
+	device = max(device, backing.AnyDevice)
 	if !a.options.Allocator.SharedWith(s) || (a.memory != nil && a.memory.Mapped()) {
-		return a.Accessible(s) && (device == anyDevice || a.inPlace(s, device)), nil
+		return a.Accessible(s) && (device == backing.AnyDevice || a.inPlace(s, device)), nil
 	}
-	said, err := a.runtime.reachedBy(a.home(), s, device)
-	return said.is, err
+	said, err := a.runtime.backends.ReachedBy(a.home(), s, device)
+	return said.Is, err
 }
 
-// inPlace reports whether code in space s on device can use the memory as it
-// is. Device code reaches only the memory of its own device without peer
-// access.
+// inPlace reports whether code in space s on device can use the memory as it is. Without peer access device code
+// reaches only the memory of its own device.
 func (a *Array) inPlace(s backends.Space, device int) bool {
 	switch {
 	case a.memory != nil && a.memory.Mapped():
@@ -55,11 +55,12 @@ func (a *Array) home() backends.Region {
 	return backends.Region{Address: a.address, Allocator: a.options.Allocator, Device: a.options.Device}
 }
 
-// shares is inPlace for code of another runtime's that a's allocator is SharedWith.
-func (a *Array) shares(s backends.Space, device int) (reached, error) {
-	said, err := a.runtime.reachedBy(a.home(), s, device)
-	if err == nil && !said.is && a.runtime.tracing() {
-		a.runtime.tracef("%s memory of device %d cannot be used by %s in place: %s", a.options.Allocator, a.options.Device, s, said.why)
+// shares is inPlace for another runtime's code, where a's allocator is SharedWith it.
+func (a *Array) shares(s backends.Space, device int) (backing.Reached, error) {
+	said, err := a.runtime.backends.ReachedBy(a.home(), s, device)
+	if err == nil && !said.Is && a.runtime.tracing() {
+		a.runtime.tracef("%s memory of device %d cannot be used by %s in place: %s", a.options.Allocator, a.options.Device, s,
+			said.Why)
 	}
 	return said, err
 }
@@ -68,30 +69,22 @@ func (a *Array) shares(s backends.Space, device int) (reached, error) {
 func (a *Array) currentDevice(s backends.Space) (int, error) {
 	own := a.options.Allocator
 	if own.ReachableFrom(s) && s != backends.SpaceHost {
-		return a.runtime.currentDeviceOf(own)
+		return a.runtime.backends.CurrentDeviceOf(own)
 	}
 	list, err := a.runtime.temporariesIn(s)
 	if err != nil {
 		return 0, err
 	}
-	device, err := a.runtime.currentDeviceOf(list[0])
+	device, err := a.runtime.backends.CurrentDeviceOf(list[0])
 	if errors.Is(err, backends.ErrUnavailable) && own.SharedWith(s) {
-		return a.runtime.currentDeviceOf(own)
+		return a.runtime.backends.CurrentDeviceOf(own)
 	}
 	return device, err
 }
 
-func (r *Runtime) currentDeviceOf(a backends.Allocator) (int, error) {
-	b, err := r.Backend(a)
-	if err != nil {
-		return 0, err
-	}
-	return currentDevice(b)
-}
-
-// orderFor makes what code of another runtime's does with a handle's elements run after all work on
-// them, and what hamr does with them later run after what that has on its default stream. The
-// two know nothing of each other's streams, so what is pending is waited for.
+// orderFor makes another runtime's code that uses a handle's elements run after all work on them. Later work of hamr's
+// runs after that runtime's default stream. The two runtimes know nothing of each other's streams, so pending work is
+// waited for.
 func (a *Array) orderFor(b backends.Backend, h *Handle, device int) error {
 	if err := errors.Join(a.memory.notMapped(), a.all().settle()); err != nil {
 		return err
@@ -124,7 +117,7 @@ func (a *Array) Accessible(s backends.Space) bool {
 		return s == backends.SpaceHost
 	}
 	if a.options.Allocator.SharedWith(s) {
-		is, err := a.Reaches(s, anyDevice)
+		is, err := a.Reaches(s, backing.AnyDevice)
 		return is && err == nil
 	}
 	return a.options.Allocator.ReachableFrom(s)

@@ -76,7 +76,8 @@ func (p piece) readAfter(before order.Works, target backends.Address, size int) 
 func (p piece) read(w *order.Work, target backends.Address, size int, before order.Works) error {
 	m := p.memory
 	if m.runtime.tracing() {
-		m.runtime.tracef("copy %d bytes %s device %d at %#x to the host at %#x", size, m.region.Allocator, m.region.Device, p.address, target)
+		m.runtime.tracef("copy %d bytes %s device %d at %#x to the host at %#x", size, m.region.Allocator, m.region.Device,
+			p.address, target)
 	}
 	to := backends.Region{Address: target, Allocator: backends.Malloc, Device: backends.HostDevice}
 	if err := w.WaitUntil(p.stop); err != nil {

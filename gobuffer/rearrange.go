@@ -42,8 +42,9 @@ func (r *Runtime) rearrange(dst, src piece, t Transfer) error {
 	switch {
 	case src.reaches(dst):
 		return r.convert(src, dst, src, t)
-	case dst.onHost() && src.dense() && (src.layout.NBytes() <= smallEnough || src.layout.ItemSize() < dst.layout.ItemSize() ||
-		(src.layout.Type == dst.layout.Type && !dst.dense())):
+	case dst.onHost() && src.dense() &&
+		(src.layout.NBytes() <= smallEnough || src.layout.ItemSize() < dst.layout.ItemSize() ||
+			(src.layout.Type == dst.layout.Type && !dst.dense())):
 		return errors.ErrUnsupported
 	}
 	return r.rearrangeAtSource(dst.plain(dst.layout.Type), dst, src, t)
@@ -60,7 +61,8 @@ func (p piece) reaches(q piece) bool {
 	if q.memory == nil || q.memory.backend != p.memory.backend {
 		return false
 	}
-	return q.memory.kind == backends.Pinned || q.memory.region.Allocator.EveryDevice() || q.memory.region.Device == p.memory.region.Device
+	return q.memory.kind == backends.Pinned || q.memory.region.Allocator.EveryDevice() ||
+		q.memory.region.Device == p.memory.region.Device
 }
 
 // plain is the layout of p's elements as type t without gaps: in p's own order
@@ -171,7 +173,8 @@ func conversion(dst, src piece) (to, from backends.Strided) {
 }
 
 func (p piece) strided() backends.Strided {
-	return backends.Strided{Region: p.region(), Element: deviceElement(p.layout.Type), Shape: p.layout.Shape, Strides: p.layout.Strides}
+	return backends.Strided{Region: p.region(), Element: deviceElement(p.layout.Type), Shape: p.layout.Shape,
+		Strides: p.layout.Strides}
 }
 
 // deviceElement is t as devices are told of it: only by its size if they cannot
@@ -226,14 +229,15 @@ func (r *Runtime) fillStrided(dst piece, pattern []byte, t Transfer) error {
 // and the host reach: what is large stays on the devices, where it was used last in all
 // likelihood. The error is errors.ErrUnsupported, and nothing was done, for all else.
 func (r *Runtime) copyManaged(dst, src piece, t Transfer) error {
-	if !dst.managed() || !src.managed() || dst.memory.backend != src.memory.backend || dst.layout.NBytes() <= smallEnough ||
+	if dst.memory.backend != src.memory.backend || dst.layout.NBytes() <= smallEnough ||
 		arrayiface.Overlap(uintptr(dst.address), dst.layout, uintptr(src.address), src.layout) {
 		return errors.ErrUnsupported
 	}
 	if dst.layout.Equal(src.layout) && dst.dense() {
 		return r.copyBytes(dst, src, t)
 	}
-	if src.memory.converter == nil || !src.reaches(dst) || dst.layout.OverlapsItself() || !deviceConverts(dst.layout.Type, src.layout.Type) {
+	if src.memory.converter == nil || !src.reaches(dst) || dst.layout.OverlapsItself() ||
+		!deviceConverts(dst.layout.Type, src.layout.Type) {
 		return errors.ErrUnsupported
 	}
 	return r.convert(src, dst, src, t)

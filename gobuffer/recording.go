@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/counts"
 )
 
 // Action is what an Event tells.
@@ -44,7 +45,7 @@ type Recorder struct {
 	behalf  map[int]origin // by the thread that works for another
 }
 
-// origin is whom an allocation is for.
+// origin is the thread and stack that an allocation is recorded for.
 type origin struct {
 	thread int
 	stack  int64
@@ -52,10 +53,10 @@ type origin struct {
 
 var errRecording = errors.New("memory is being recorded already")
 
-// Record begins to write down what is done with memory: up to most events, of which then the oldest
-// are dropped. Allocations know their thread and time from now on. stack, if it is not nil, is called on
-// the thread that allocates, with locks of the Runtime's held, so that it must call nothing of it; it
-// returns a number that stands for the caller's stack, or zero. There is one Recorder at a time.
+// Record begins to write down up to most events. Beyond that the oldest are dropped. Allocations know their thread and
+// time from now on. stack, if it is not nil, is called on the allocating thread and returns a number for the caller's
+// stack, or zero. Locks of the Runtime are held then, so stack must not call the Runtime. There is one Recorder at a
+// time.
 func (r *Runtime) Record(most int, stack func() int64) (*Recorder, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func (b *books) recorder() *Recorder {
 
 func (o *Recorder) come(m *Memory, size int) {
 	known := o.now()
-	m.runtime.counters[m.region.Allocator].remember(m, known)
+	m.runtime.counters[m.region.Allocator].Remember(&m.place, known)
 	o.add(Allocated, m, size, known)
 }
 
@@ -96,12 +97,12 @@ func (o *Recorder) gone(m *Memory, size int) {
 
 func (o *Recorder) grown(m *Memory, by int) { o.add(Grown, m, by, o.now()) }
 
-func (o *Recorder) now() *record {
+func (o *Recorder) now() *counts.Record {
 	from := o.here()
-	return &record{from.thread, time.Now().UnixNano(), from.stack}
+	return &counts.Record{Thread: from.thread, Time: time.Now().UnixNano(), Stack: from.stack}
 }
 
-// here is whom the calling goroutine works for.
+// here is the thread and stack that the calling goroutine works for.
 func (o *Recorder) here() origin {
 	thread := unix.Gettid()
 	if from, is := o.behalf[thread]; is {
@@ -114,8 +115,8 @@ func (o *Recorder) here() origin {
 	return from
 }
 
-// Delegate returns what another goroutine calls before it works for the calling one, so that what it
-// does with memory is recorded as the caller's; that returns what it calls at the end.
+// Delegate returns a function for another goroutine that works on the caller's behalf. The goroutine calls it before
+// the work, so that its allocations are recorded as the caller's, and calls the result after the work.
 func (r *Runtime) Delegate() (begin func() (end func())) {
 	nothing := func() func() { return func() {} }
 	if r.check() != nil {
@@ -147,8 +148,8 @@ func (r *Runtime) Delegate() (begin func() (end func())) {
 	}
 }
 
-func (o *Recorder) add(a Action, m *Memory, size int, known *record) {
-	e := Event{a, m.library, int32(known.thread), m.region, size, m.ordered(), known.time, known.stack}
+func (o *Recorder) add(a Action, m *Memory, size int, known *counts.Record) {
+	e := Event{a, m.library, int32(known.Thread), m.region, size, m.ordered(), known.Time, known.Stack}
 	if len(o.events) < o.most {
 		o.events = append(o.events, e)
 		return

@@ -48,12 +48,13 @@ func (a *Array) Reshape(shape []int, c Copying) (reshaped *Array, view bool, err
 		return reshaped, true, err
 	}
 	if c == CopyNever {
-		return nil, false, valueError("copy", "False", "True or None, since the elements cannot be reached in that shape without a copy")
+		return nil, false, valueError("copy", "False",
+			"True or None, since the elements cannot be reached in that shape without a copy")
 	}
 	if layout, err = arrayiface.NewLayout(layout.Type, layout.Shape, nil); err != nil {
 		return nil, false, err
 	}
-	if reshaped, err = a.Copy(a.options, a.Type()); err != nil {
+	if reshaped, err = a.Copy(a.options, a.layout.Type); err != nil {
 		return nil, false, err
 	}
 	reshaped.layout = layout

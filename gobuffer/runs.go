@@ -80,7 +80,8 @@ func eachRun(shape, first, second []int, visit func(a, b int) error) error {
 // takesRunsOf reports whether each of dst's runs is one of src's, too, and dst's
 // runtime can copy it. Both are in dst's memory order.
 func (dst piece) takesRunsOf(src piece) bool {
-	if dst.layout.Type != src.layout.Type || (src.memory.backend != dst.memory.backend && src.memory.kind != backends.Pageable) {
+	if dst.layout.Type != src.layout.Type ||
+		(src.memory.backend != dst.memory.backend && src.memory.kind != backends.Pageable) {
 		return false
 	}
 	own, _ := runs(dst.layout)

@@ -12,19 +12,19 @@ import (
 	"hamr/gobuffer/internal/shares"
 )
 
-// Sharing is how Array.Share goes about it.
+// Sharing says how Array.Share shares.
 type Sharing struct {
-	// Copy says whether elements whose memory other processes cannot have in place are copied,
-	// once, into memory that they can have; CopyAlways has it copied in any case.
+	// Copy says whether elements are copied, once, into memory that other processes can have, if they cannot have the
+	// original in place. CopyAlways copies in any case.
 	Copy Copying
-	// ReadOnly has receivers map the memory for reading only, so that a write fails. It is refused where the
-	// memory cannot be mapped so, but for a copy. Who means to can map it for writing by the descriptor, as
-	// /proc/self/fd/N opens it anew, unless it is a copy on the host, or sealed: the kernel refuses that.
+	// ReadOnly makes receivers map the memory for reading only, so that a write fails. Memory that cannot be mapped so is
+	// refused, unless it is copied. A receiver can still map it for writing by the descriptor, as /proc/self/fd/N opens it
+	// anew, except a copy on the host or sealed memory: the kernel refuses that.
 	ReadOnly bool
-	// Of is the memory that the elements lie in, if the Array does not know: that of an array that
-	// OpenShared has returned, of which this one is a view that somebody else has made.
+	// Of is the memory that the elements lie in, if the Array does not know it: that of an array of OpenShared, of which
+	// somebody else has made this view.
 	Of *Memory
-	// Descriptor says what Of would, for memory that a descriptor of the caller's is of.
+	// Descriptor takes the place of Of for memory of a descriptor that the caller owns.
 	Descriptor *Descriptor
 	// Settled says that work on the elements is over.
 	Settled bool
@@ -38,9 +38,9 @@ type Descriptor struct {
 	ReadOnly bool // it is not to be mapped for writing
 }
 
-// Shared is what another process opens elements by: its Frame and its Descriptors, sent together by
-// Send or by a transport of the caller's that duplicates descriptors, as SCM_RIGHTS does. Memory lasts
-// while anybody has the descriptors or what was opened by them. Its methods are safe for concurrent use.
+// Shared is what another process opens elements by: its Frame and its Descriptors. Send transmits them together, and so
+// may any transport that duplicates descriptors, as SCM_RIGHTS does. The memory lasts while anybody has the descriptors
+// or what was opened by them. Its methods are safe for concurrent use.
 type Shared struct {
 	mu                     sync.Mutex
 	frame                  []byte
@@ -58,14 +58,13 @@ func newShared(f *shares.Frame, descriptors []int, err error) (*Shared, error) {
 	return s, nil
 }
 
-// Share returns what other processes open the elements by, in place where their memory allows it, else as
-// a copy: see Sharing. It waits for the work on them, so that receivers need not. In place is memory of
-// OpenShared, memory of allocator shared, memory of a pool that other processes import (HAMR_CUDA_POOL_SHARED),
-// and what CUDA's runtime has allocated, for this Array or another library. The caller closes it, once it
-// was sent.
+// Share returns what other processes open the elements by: in place if their memory allows that, else as a copy. See
+// Sharing. It waits for the work on the elements, so that receivers need not. In place are memory of OpenShared, memory
+// of allocator shared, memory of a pool that other processes import (HAMR_CUDA_POOL_SHARED), and what CUDA's runtime
+// has allocated, for this Array or another library. The caller closes the result once it was sent.
 //
-// What is in place and no descriptor's stays allocated until all who could open it, or have, are gone:
-// processes that end, however, let go.
+// Memory in place without a descriptor stays allocated until all who could open it, or have opened it, are gone. A
+// process that ends lets go of it.
 func (a *Array) Share(s Sharing) (*Shared, error) {
 	if err := a.check(); err != nil {
 		return nil, err
@@ -90,11 +89,13 @@ func (a *Array) Share(s Sharing) (*Shared, error) {
 			return made, err
 		}
 		if s.Copy == CopyNever {
-			return nil, valueError("copy", "False", "None and True, since other processes cannot have the "+a.memory.String()+" in place: "+reason(err))
+			return nil, valueError("copy", "False",
+				"None and True, since other processes cannot have the "+a.memory.String()+" in place: "+reason(err))
 		}
 		if s.ReadOnly {
-			return nil, valueError("readonly", "True", "it with copy=True, since other processes cannot have the "+a.memory.String()+
-				" in place for reading only: "+reason(err))
+			return nil, valueError("readonly", "True",
+				"it with copy=True, since other processes cannot have the "+a.memory.String()+
+					" in place for reading only: "+reason(err))
 		}
 	}
 	return a.shareCopy(f, s.ReadOnly)
@@ -138,7 +139,7 @@ func (a *Array) shareInPlace(f *shares.Frame, s Sharing, start backends.Address)
 	switch {
 	case s.ReadOnly:
 		return nil, shares.Unavailable("it cannot be mapped for reading only")
-	case m.attached != nil:
+	case m.attachment() != nil:
 		return nil, shares.Unavailable("it is another process's")
 	case m.Mapped():
 		return nil, shares.Unavailable("the host has it mapped")
@@ -161,8 +162,8 @@ func (a *Array) descriptor(s Sharing) (*shares.Descriptor, error) {
 		if s.Of != nil {
 			m = s.Of
 		}
-		if m.attached != nil {
-			found = m.attached.Descriptor
+		if a := m.attachment(); a != nil {
+			found = a.Descriptor
 		}
 		if b, ok := backends.As[backends.DescriptorOwner](m.backend); found == nil && ok && m.owned && m.region.Address != 0 {
 			number, size, err := b.DescriptorOf(m.region)
@@ -197,7 +198,8 @@ func (a *Array) shareCopy(f *shares.Frame, readOnly bool) (*Shared, error) {
 		return nil, err
 	}
 	at, size, b := m.region, m.Size(), m.backend
-	copied := View(m, at.Address, layout, layout.Count(), false, Options{Allocator: at.Allocator, Device: at.Device, Transfer: Sync})
+	copied := View(m, at.Address, layout, layout.Count(), false,
+		Options{Allocator: at.Allocator, Device: at.Device, Transfer: Sync})
 	err = copied.Until(a.stop).Assign(a)
 	if err == nil {
 		err = copied.Synchronize()
@@ -206,7 +208,7 @@ func (a *Array) shareCopy(f *shares.Frame, readOnly bool) (*Shared, error) {
 		return nil, errors.Join(err, unix.Close(descriptor))
 	}
 	if readOnly && at.Device == backends.HostDevice {
-		// Nobody has it mapped for writing any more, and nobody is to.
+		// Nobody has it mapped for writing any more, and nobody may do so again.
 		if _, err := unix.FcntlInt(uintptr(descriptor), unix.F_ADD_SEALS, unix.F_SEAL_WRITE); err != nil {
 			return nil, errors.Join(err, unix.Close(descriptor))
 		}
@@ -218,7 +220,7 @@ func (a *Array) shareCopy(f *shares.Frame, readOnly bool) (*Shared, error) {
 	return newShared(f, descriptors, err)
 }
 
-// sharedBeside is where memory that a descriptor is of is taken beside other memory.
+// sharedBeside is the allocator and device of shareable memory near other memory.
 func (r *Runtime) sharedBeside(at backends.Region) (backends.Allocator, int) {
 	if at.Device >= 0 {
 		if s, device, err := r.sharer(at.Allocator, at.Device); err == nil && s.Shares(device) == nil {
@@ -269,17 +271,16 @@ func (s *Shared) Close() error {
 	return shares.Close(list)
 }
 
-// SpareEnds is where the descriptors are, plus one, of a lease that was made ahead; 0 is none. A forked child that
-// goes on without its parent's runtime closes them: else it would have what is shared later.
+// SpareEnds holds the descriptors of a lease that was made ahead, plus one; 0 is none. A forked child that goes on
+// without its parent's runtime closes them. Otherwise it would hold what is shared later.
 func SpareEnds() *[2]atomic.Int32 { return shares.SpareEnds() }
 
-// PrepareShare makes ready what the next Share of memory that is no descriptor's takes, unless it is ready. What fails
-// then fails in Share.
+// PrepareShare makes a lease ahead for the next Share of memory without a descriptor. An error of that appears in
+// Share.
 func PrepareShare() { shares.Prepare() }
 
-// FrameLength returns how long a frame of Shared is, of which the first 16 bytes were read, and how many
-// descriptors go with it, for transports that do not keep messages apart. The error is an *ArgumentError where
-// it is no frame.
+// FrameLength returns the length of a frame of Shared, from its first 16 bytes, and the number of descriptors that go
+// with it. It is for transports that do not keep messages apart. If it is no frame the error is an *ArgumentError.
 func FrameLength(header []byte) (length, descriptors int, err error) {
 	return shares.FrameLength(header)
 }

@@ -80,15 +80,15 @@ func (r *Runtime) openMapped(f *shares.Frame, at Options, descriptor int) (*Memo
 	if err != nil {
 		return nil, errors.Join(err, m.Release())
 	}
-	m.attached.Descriptor = &shares.Descriptor{Number: own, Start: m.region.Address, Size: m.Size(), ReadOnly: f.ReadOnly}
+	m.attachment().Descriptor = &shares.Descriptor{Number: own, Start: m.region.Address, Size: m.Size(), ReadOnly: f.ReadOnly}
 	return m, nil
 }
 
 // Lease returns the descriptor by which another process knows that this one has the memory, -1 if none
 // need know. A forked child that goes on without its parent closes it.
 func (m *Memory) Lease() int {
-	if m == nil || m.attached == nil {
+	if m == nil || m.attachment() == nil {
 		return -1
 	}
-	return m.attached.Lease - 1
+	return m.attachment().Lease - 1
 }

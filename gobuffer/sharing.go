@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/backing"
 	"hamr/gobuffer/internal/order"
 	"hamr/gobuffer/internal/shares"
 )
@@ -25,7 +26,7 @@ func ableOn[T any](r *Runtime, a backends.Allocator, device int, lacks string) (
 	if err != nil {
 		return able, 0, err
 	}
-	if number, err = r.checkDevice(b, a, device); err != nil {
+	if number, err = backing.Device(b, a, device); err != nil {
 		return able, 0, err
 	}
 	able, ok := backends.As[T](b)
@@ -76,15 +77,14 @@ func (r *Runtime) NewShared(a backends.Allocator, device, size int) (m *Memory, 
 		return nil, -1, err
 	}
 	b := r.byAllocator[a].backend
-	helped := r.callbacks.helped.Load()
+	before := r.givenBack()
 	at, descriptor, err := s.NewShared(device, bytes)
-	if err != nil && r.madeRoom(b, err) {
-		at, descriptor, err = s.NewShared(device, bytes)
+	if err != nil {
+		err = r.takeAgain(before, b, err, func() (failed error) {
+			at, descriptor, failed = s.NewShared(device, bytes)
+			return failed
+		})
 	}
-	err = r.relieve(err, helped, func() (failed error) {
-		at, descriptor, failed = s.NewShared(device, bytes)
-		return failed
-	})
 	if err != nil {
 		return nil, -1, err
 	}
@@ -127,11 +127,11 @@ func (r *Runtime) attach(a *shares.Attachment) (*Memory, error) {
 	if err != nil {
 		return nil, errors.Join(err, a.End())
 	}
-	m.attached = a
+	m.ending = (*unmapped)(a)
 	return m, nil
 }
 
-func (m *Memory) isShared() bool { return m.attached != nil && m.attached.Sharer != nil }
+func (m *Memory) isShared() bool { return m.attachment() != nil && m.attachment().Sharer != nil }
 
 // Protect makes memory of NewShared and MapShared read-only where it is, in this process, when work
 // with it is over, and other libraries' on its device. It refuses other memory. After an error it is
@@ -140,7 +140,7 @@ func (m *Memory) Protect() error {
 	if err := m.settleShared(); err != nil {
 		return err
 	}
-	return m.attached.Sharer.ProtectShared(m.region, m.Size())
+	return m.attachment().Sharer.ProtectShared(m.region, m.Size())
 }
 
 // Separable reports whether Separate can be.

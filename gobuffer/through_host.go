@@ -18,12 +18,11 @@ func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 	}
 	//mutate:remove a temporary is kept whose elements a movement has changed
 	defer r.kept.changed(dst)
-	if dst.maps() || src.maps() {
-		return r.copyEntered(dst, src, t)
-	}
 	if dst.onHost() && src.onHost() {
-		if err := r.copyManaged(dst, src, t); !errors.Is(err, errors.ErrUnsupported) {
-			return err
+		if dst.managed() && src.managed() {
+			if err := r.copyManaged(dst, src, t); !errors.Is(err, errors.ErrUnsupported) {
+				return err
+			}
 		}
 		if err := src.settle(); err != nil {
 			return err
@@ -32,6 +31,9 @@ func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 			return err
 		}
 		return r.copyOnHost(dst, src)
+	}
+	if dst.maps() || src.maps() {
+		return r.copyEntered(dst, src, t)
 	}
 	alike := dst.layout.Equal(src.layout)
 	if alike && dst.address == src.address && dst.memory.backend == src.memory.backend && dst.overlaps(src) {
@@ -58,7 +60,9 @@ func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 }
 
 // copyBy copies by way of elements of a dense layout in memory that it releases.
-func (r *Runtime) copyBy(between *Memory, layout arrayiface.Layout, s backends.Stream, dst, src piece, t Transfer) error {
+func (r *Runtime) copyBy(
+	between *Memory, layout arrayiface.Layout, s backends.Stream, dst, src piece, t Transfer,
+) error {
 	stage := piece{memory: between, address: between.region.Address, layout: layout, stream: s, stop: dst.stopWith(src)}
 	err := r.copyElements(stage, src, t)
 	if err == nil {

@@ -41,7 +41,7 @@ func (r *Runtime) Track(of Of) (*Tracker, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	if of.Backend != "" && r.byName[of.Backend] == nil {
+	if of.Backend != "" && !r.backends.Has(of.Backend) {
 		_, err := r.Named(of.Backend)
 		return nil, err
 	}

@@ -62,9 +62,10 @@ func (r *Runtime) copyOnHost(dst, src piece) error {
 	if r.tracing() {
 		r.tracef("copy %d elements from %#x to %#x on the host", dst.layout.Count(), src.address, dst.address)
 	}
-	if !arrayiface.Overlap(uintptr(dst.address), dst.layout, uintptr(src.address), src.layout) ||
-		(dst.address == src.address && dst.layout.Equal(src.layout)) {
-		return elements.CopyStrided(dst.pointer(), dst.layout, src.pointer(), src.layout)
+	to, from := hostPointer(dst.address), hostPointer(src.address)
+	same := to == from && dst.layout.Equal(src.layout)
+	if same || !arrayiface.Overlap(uintptr(to), dst.layout, uintptr(from), src.layout) {
+		return elements.CopyStrided(to, dst.layout, from, src.layout)
 	}
 	plain, err := src.layout.WithType(src.layout.Type)
 	if err != nil {
@@ -76,10 +77,10 @@ func (r *Runtime) copyOnHost(dst, src piece) error {
 	}
 	defer between.Release()
 	p := hostPointer(between.region.Address)
-	if err := elements.CopyStrided(p, plain, src.pointer(), src.layout); err != nil {
+	if err := elements.CopyStrided(p, plain, from, src.layout); err != nil {
 		return err
 	}
-	return elements.CopyStrided(dst.pointer(), dst.layout, p, plain)
+	return elements.CopyStrided(to, dst.layout, p, plain)
 }
 
 // copyByRuntimeOf is a copy by the runtime of side, one of the two. If the other is another
@@ -170,7 +171,8 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*order.Work) (ba
 		err = errors.Join(err, dst.mark(w, overwritten))
 	}
 	// Ordinary host memory is read without asking anybody, in every mode.
-	if err != nil || t == deferred || t != Sync && dst.memory.kind != backends.Pageable && (t != SyncHost || !dst.onHost()) {
+	if err != nil || t == deferred ||
+		t != Sync && dst.memory.kind != backends.Pageable && (t != SyncHost || !dst.onHost()) {
 		return err
 	}
 	if stop != nil && dst.memory.kind != backends.Pageable {
@@ -218,7 +220,9 @@ func (p piece) fillContiguous(pattern []byte, count int, t Transfer) (err error)
 }
 
 // copyUntil is the backend's Copy until stop asks, where the backend can do that.
-func (m *Memory) copyUntil(stop *backends.Stop, dst, src backends.Region, size int, s backends.Stream) (backends.Progress, error) {
+func (m *Memory) copyUntil(
+	stop *backends.Stop, dst, src backends.Region, size int, s backends.Stream,
+) (backends.Progress, error) {
 	if stop != nil {
 		if stop.Asked() {
 			return backends.Complete, backends.ErrStopped

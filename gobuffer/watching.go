@@ -19,6 +19,7 @@ func (m *Memory) watch() {
 
 func (m *Memory) tellWritten() {
 	if m.watched != nil && *m.watched != m.digest() {
-		m.runtime.tracef("what was written to the temporary at %#x is dropped: on_host (OnHost) writes back", m.region.Address)
+		m.runtime.tracef("what was written to the temporary at %#x is dropped: on_host (OnHost) writes back",
+			m.region.Address)
 	}
 }

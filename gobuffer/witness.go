@@ -21,8 +21,8 @@ type Usage struct {
 	touch  touch
 }
 
-// witness knows where the memory is that is checked, and finds work that uses it after its release, or that is not in
-// order with other work on it.
+// witness knows where the checked memory is. It finds work that uses memory after its release, and work that is not
+// ordered with other work on the same memory.
 type witness struct {
 	checker *Checker
 	mutex   sync.Mutex // of what follows; nothing else is called with it
@@ -34,7 +34,7 @@ type witness struct {
 	recent  []*Usage // of any memory, the last ones: it may be lent soon
 }
 
-// knownMemory is memory whose uses are looked at.
+// knownMemory is memory whose uses are checked.
 type knownMemory struct {
 	memory  *Memory
 	at, end backends.Address
@@ -79,7 +79,8 @@ func (w *witness) add(m *Memory) {
 	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	k := &knownMemory{memory: m, at: m.region.Address, end: m.region.Address + backends.Address(size), born: m.lives().allocated}
+	k := &knownMemory{memory: m, at: m.region.Address, end: m.region.Address + backends.Address(size),
+		born: m.lives().allocated}
 	list := w.listOf(m)
 	*list = slices.Insert(*list, behind(*list, k.at), k)
 	if list == &w.foreign {
@@ -153,7 +154,7 @@ func (w *witness) each(at, end backends.Address, f func(k *knownMemory)) {
 	}
 }
 
-// freed is told that memory is kept from now on: whoever uses it is wrong.
+// freed is told that memory was freed and is kept: any use of it is an error.
 func (w *witness) freed(m *Memory, kept *keptMemory) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -162,7 +163,7 @@ func (w *witness) freed(m *Memory, kept *keptMemory) {
 	}
 }
 
-// looks is told that it is the checker itself that uses memory, until it is freed.
+// looks is told that from now on only the checker uses this memory, until it is freed.
 func (w *witness) looks(m *Memory) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -171,8 +172,8 @@ func (w *witness) looks(m *Memory) {
 	}
 }
 
-// fills is told that the checker fills memory, until it is freed: what others do there is wrong. They are told
-// apart by the thread, which is the caller's until over is called.
+// fills is told that the checker fills memory, until over is called. Any other work on it is an error. The checker's
+// own work is known by its thread, which stays the caller's until then.
 func (w *witness) fills(m *Memory) (over func()) {
 	runtime.LockOSThread()
 	w.mutex.Lock()
@@ -183,7 +184,7 @@ func (w *witness) fills(m *Memory) (over func()) {
 	return runtime.UnlockOSThread
 }
 
-// remove is told that memory is given back, or is its owner's alone again.
+// remove is told that memory goes back, or belongs to its owner alone again.
 func (w *witness) remove(m *Memory) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -237,7 +238,7 @@ func (w *witness) Enqueue(work backends.Work) (number uint64, then func()) {
 	return number, func() { w.tell(uses, found) }
 }
 
-// tell says when and by whom memory was used, and tells what is wrong with that.
+// tell completes uses with the time and the thread, and reports what is wrong with them.
 func (w *witness) tell(uses []*Usage, found []Misuse) {
 	now := w.checker.now()
 	if len(found) > 0 && now.Stack == 0 {
@@ -261,7 +262,7 @@ func (w *witness) tell(uses []*Usage, found []Misuse) {
 	}
 }
 
-// endsThere reports whether a pointer of a kernel's may be one behind memory, which it has a pointer to before.
+// endsThere reports whether a kernel's pointer may be the end of memory that an earlier pointer of the kernel is in.
 func (w *witness) endsThere(t backends.Touch, earlier []backends.Touch) (ends bool) {
 	if t.Writes != backends.MayWrite || len(earlier) == 0 {
 		return false
@@ -282,7 +283,8 @@ func (w *witness) misuse(k *knownMemory, use *Usage) *Misuse {
 		if !w.once(tellOnce{m, use.Name, ""}) {
 			return nil
 		}
-		return &Misuse{Library: m.library, Region: m.region, Size: k.kept.size, Stream: k.kept.stream, Offset: int(use.At - k.at),
+		return &Misuse{Library: m.library, Region: m.region, Size: k.kept.size, Stream: k.kept.stream,
+			Offset:    int(use.At - k.at),
 			Allocated: k.kept.lives.allocated, Freed: k.kept.lives.freed, Used: use}
 	}
 	var found *Misuse
@@ -295,7 +297,8 @@ func (w *witness) misuse(k *knownMemory, use *Usage) *Misuse {
 		if conflicts && !w.order.ComesBefore(t.queue, t.number, use.touch.queue) && found == nil &&
 			(t.queue != use.touch.queue || t.number != use.touch.number) && w.once(tellOnce{k.memory, use.Name, earlier.Name}) {
 			m := k.memory
-			found = &Misuse{Library: m.library, Region: m.region, Size: m.Size(), Stream: m.ordered(), Offset: int(use.At - k.at),
+			found = &Misuse{Library: m.library, Region: m.region, Size: m.Size(), Stream: m.ordered(),
+				Offset:    int(use.At - k.at),
 				Allocated: k.born, Used: use, Earlier: earlier}
 		}
 		return false
@@ -307,14 +310,15 @@ func (w *witness) misuse(k *knownMemory, use *Usage) *Misuse {
 	return found
 }
 
-// meet reports whether two uses of memory have bytes in common, as far as anybody can say: a kernel that has the address of the
-// whole may use another part of it than the one that a copy has.
+// meet reports whether two uses of memory share bytes, as far as can be known. A kernel that has the address of the
+// whole memory may use another part of it than a copy does.
 func meet(k *knownMemory, a, b *Usage) bool {
 	for _, each := range [][2]*Usage{{a, b}, {b, a}} {
 		kernel, other := each[0], each[1].touch
 		//mutate:replace a kernel that has the whole is taken to use each part
 		//mutate:with kernel.Writes == backends.MayWrite => kernel.Writes > backends.DoesWrite
-		if kernel.Writes == backends.MayWrite && kernel.At == k.at && (other.at > k.at || other.end < k.end || other.rows.pitch != 0) {
+		if kernel.Writes == backends.MayWrite && kernel.At == k.at &&
+			(other.at > k.at || other.end < k.end || other.rows.pitch != 0) {
 			return false
 		}
 	}
@@ -340,7 +344,7 @@ func (t touch) meets(other touch) bool {
 	if t.rows.width == 0 || size == 0 || other.rows.pitch != 0 && other.rows.pitch != pitch {
 		return false // nobody knows
 	}
-	// How far the other's row begins behind the one before it.
+	// This is how far the other's row begins behind the row before it.
 	offset := (int(int64(other.rows.first)-int64(t.rows.first))%pitch + pitch) % pitch
 	return offset < t.rows.width || offset+size > pitch
 }
@@ -395,7 +399,7 @@ func (w *witness) Close(q backends.Queue) (open bool) {
 // Forget ends an event.
 func (w *witness) Forget(e backends.Event) { w.ordered(func(o *order.Sequence) { o.Forget(e) }) }
 
-// Made forgets what has used the memory in an earlier life, as far as nobody knew that.
+// Made forgets unknown uses of the memory from before this allocation.
 func (w *witness) Made(at backends.Address, size int) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()

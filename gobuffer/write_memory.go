@@ -50,7 +50,8 @@ func (p piece) write(
 ) (done bool, err error) {
 	m := p.memory
 	if m.runtime.tracing() {
-		m.runtime.tracef("copy %d bytes of the host at %#x to %s device %d at %#x", size, source, m.region.Allocator, m.region.Device, p.address)
+		m.runtime.tracef("copy %d bytes of the host at %#x to %s device %d at %#x", size, source, m.region.Allocator,
+			m.region.Device, p.address)
 	}
 	from := backends.Region{Address: source, Allocator: backends.Malloc, Device: backends.HostDevice}
 	left, err := m.backend.Copy(p.region(), from, size, w.Stream)

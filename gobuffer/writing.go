@@ -20,14 +20,14 @@ type loan struct {
 	committed bool
 }
 
-// AccessMode is Access for code that says what it does with the elements, and when it is done:
-// what it writes, the buffer has after Commit, wherever the elements were. Until Release the
-// elements are the caller's: another AccessMode for some of them, by whatever array of the
-// memory, is ErrInUse unless both are for Read; and so is what would change the elements or
-// replace them, as Fill or Resize, while they are in use for writing. What is made from the
-// handle, by Handle.Array, may do all that. Close and Free go on: Commit then writes to the
-// memory, which others may hold. An array of which some elements lie on each other, as those of
-// a broadcast do, is for Read alone.
+// AccessMode is Access for code that says what it does with the elements, and when it is done. The buffer has what such
+// code writes after Commit, wherever the elements were.
+//
+// Until Release the elements belong to the caller. Another AccessMode for some of them, by any array of the memory, is
+// ErrInUse unless both are for Read. While they are in use for writing, what changes or replaces them, as Fill or
+// Resize, is ErrInUse, too. Arrays that Handle.Array makes from the handle may do all that. Close and Free still work:
+// Commit then writes to the memory, which others may hold. An array whose elements overlap, as those of a broadcast do,
+// is for Read alone.
 func (a *Array) AccessMode(s backends.Space, device int, mode Mode) (*Handle, error) {
 	return a.lend(s, device, request{mode: mode})
 }
@@ -43,15 +43,16 @@ func (a *Array) lend(s backends.Space, device int, wanted request) (*Handle, err
 	if wanted.mode < Read || wanted.mode > ReadWrite {
 		return nil, valueError("mode", wanted.mode, "Read, Write, ReadWrite")
 	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
 	if wanted.mode.Writes() {
-		if err := a.checkElementsWritable(); err != nil {
-			return nil, err
+		if a.fixed {
+			return nil, errReadOnly
 		}
 		if err := a.checkApart(); err != nil {
 			return nil, err
 		}
-	} else if err := a.check(); err != nil {
-		return nil, err
 	}
 	l := &loan{runtime: a.runtime, writes: wanted.mode.Writes(), transfer: a.options.Transfer}
 	if a.memory != nil {
@@ -82,22 +83,21 @@ func (a *Array) lend(s backends.Space, device int, wanted request) (*Handle, err
 	return h, nil
 }
 
-// checkApart refuses elements of which some lie on each other: a temporary has a copy of each, and
-// one that was written would be undone by those that were not. In place, too, so that a program
-// fails on every machine alike.
+// checkApart refuses arrays whose elements overlap. A temporary has a copy of each, so an element that was written
+// would be undone by one that was not. They are refused in place, too, so that a program fails alike on every machine.
 func (a *Array) checkApart() error {
 	if a.layout.ContiguousC() || !a.layout.ElementsOverlap() {
 		return nil
 	}
-	of := fmt.Sprintf("of shape %v and strides %v, some of whose elements lie on each other", a.layout.Shape, a.layout.Strides)
+	of := fmt.Sprintf("of shape %v and strides %v, some of whose elements lie on each other", a.layout.Shape,
+		a.layout.Strides)
 	return valueError("buffer", of, "one whose elements lie apart, which copy() makes; this one is for reading, by mode r")
 }
 
-// Commit makes the buffer's elements what has been written to the handle's: what the handle's
-// stream holds is done before, and what the stream that the buffer had when it was asked for
-// the handle; whoever uses the buffer from now on comes after. Where the
-// elements are used in place, or for reading, it does nothing. It may be called more than once.
-// After an error a device has failed while it wrote the buffer's elements, or before.
+// Commit writes the handle's elements back to the buffer. It runs after the work on the handle's stream, and after the
+// work on the stream that the buffer had when the handle was made. Whoever uses the buffer from now on comes after it.
+// For elements in place, or for reading, it does nothing. It may be called more than once. An error means that a device
+// has failed, before or while it wrote the buffer's elements.
 func (h *Handle) Commit() error { return h.CommitUntil(nil) }
 
 // CommitUntil is Commit until stop asks: see Array.Until.
@@ -160,8 +160,7 @@ func (h *Handle) Array() (*Array, error) {
 	return View(h.memory.Retain(), h.address, h.layout, h.layout.Count(), h.readOnly, o).HeldBy(h.Holder()), nil
 }
 
-// LeaveStream has a handle of AccessMode do without its stream, which has ended: see
-// Memory.Forget.
+// LeaveStream makes a handle of AccessMode independent of its stream, which has ended. See Memory.Forget.
 func (h *Handle) LeaveStream() {
 	if h == nil {
 		return
@@ -199,10 +198,9 @@ func (h *Handle) releaseLoan() (late error) {
 	return errors.Join(late, l.source.memory.Release())
 }
 
-// On calls f with the elements where code in space s on a device can use them, and has the
-// array have what f writes if that returns nil. After an error of f's, or a panic, what was
-// written in place stays, and a temporary is dropped. The handle ends with f. It fails at once
-// if ctx is done. See AccessMode.
+// On calls f with the elements where code in space s on a device can use them. If f returns nil, the array has what f
+// has written. After an error or a panic of f, what was written in place stays, and a temporary is dropped. The handle
+// ends with f. On fails at once if ctx is done. See AccessMode.
 func (a *Array) On(ctx context.Context, s backends.Space, device int, mode Mode, f func(*Handle) error) error {
 	return a.on(ctx, s, device, request{mode: mode}, f)
 }
@@ -214,7 +212,7 @@ func (a *Array) OnHost(ctx context.Context, mode Mode, f func(*Handle) error) er
 
 var errNoFunction = valueError("f", "nil", "a function")
 
-// over is why nothing is begun any more within ctx, or nil.
+// over is why ctx allows nothing more, or nil.
 func over(ctx context.Context) error {
 	if ctx == nil {
 		return valueError("ctx", "nil", "a context, such as context.Background()")
@@ -222,7 +220,9 @@ func over(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (a *Array) on(ctx context.Context, s backends.Space, device int, wanted request, f func(*Handle) error) (err error) {
+func (a *Array) on(
+	ctx context.Context, s backends.Space, device int, wanted request, f func(*Handle) error,
+) (err error) {
 	if err := a.check(); err != nil {
 		return err
 	}

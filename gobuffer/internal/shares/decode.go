@@ -69,7 +69,8 @@ func Decode(frame []byte, descriptors int) (*Frame, error) {
 	if length != len(frame) {
 		return nil, badFrame("%d bytes where it says %d", len(frame), length)
 	}
-	f := &Frame{way: int(frame[8]), ReadOnly: frame[9]&flagReadOnly != 0, Copied: frame[9]&flagCopied != 0, Allocator: backends.Allocator(frame[14])}
+	f := &Frame{way: int(frame[8]), ReadOnly: frame[9]&flagReadOnly != 0, Copied: frame[9]&flagCopied != 0,
+		Allocator: backends.Allocator(frame[14])}
 	ndim := int(frame[11])
 	if ndim > arrayiface.MaxDimensions {
 		return nil, badFrame("one of %d dimensions", ndim)
@@ -129,7 +130,8 @@ func (f *Frame) check() error {
 	}
 	low, high := f.Layout.Span()
 	if count == 0 || f.Offset+f.Size > f.Total || f.First+low < 0 || f.First+high > f.Size {
-		return badFrame("bytes %d … %d from %d on of %d at %d in %d, which does not fit", low, high, f.First, f.Size, f.Offset, f.Total)
+		return badFrame("bytes %d … %d from %d on of %d at %d in %d, which does not fit", low, high, f.First, f.Size,
+			f.Offset, f.Total)
 	}
 	if (f.Device == backends.UUID{}) != (f.Allocator.Kind() == backends.Pageable) {
 		return badFrame("memory of allocator %s on device %s", f.Allocator, f.Device)

@@ -1,11 +1,11 @@
 package shares
 
 import (
-	"errors"
 	"sync"
 	"sync/atomic"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/backing"
 )
 
 // devices remembers devices by number and by UUID: each backend is asked once.
@@ -32,19 +32,6 @@ type knownDevice struct {
 	device    int
 }
 
-// Identity is the UUID of a backend's device; known is false if its runtime cannot tell.
-func Identity(b backends.Backend, device int) (id backends.UUID, known bool, err error) {
-	able, ok := backends.As[backends.Identified](b)
-	if !ok {
-		return id, false, nil
-	}
-	id, err = able.Identity(device)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return id, false, nil
-	}
-	return id, err == nil, err
-}
-
 // DeviceID is the UUID of a backend's device, zero for backends.HostDevice.
 func (d *devices) DeviceID(b backends.Backend, device int) (id backends.UUID, err error) {
 	if device < 0 {
@@ -54,7 +41,7 @@ func (d *devices) DeviceID(b backends.Backend, device int) (id backends.UUID, er
 	if found, ok := d.known.Load(key); ok {
 		return found.(backends.UUID), nil
 	}
-	id, known, err := Identity(b, device)
+	id, known, err := backing.Identity(b, device)
 	switch {
 	case err != nil:
 		return id, err
@@ -91,7 +78,7 @@ func (d *devices) find(b backends.Backend, id backends.UUID) (int, error) {
 		return 0, err
 	}
 	for device := range count {
-		found, known, err := Identity(b, device)
+		found, known, err := backing.Identity(b, device)
 		if err != nil {
 			return 0, err
 		}

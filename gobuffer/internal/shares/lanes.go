@@ -158,7 +158,8 @@ func (l *lanes) dropOldest() bool {
 	return true
 }
 
-// newLane returns a file of zeros that never gets shorter or longer, and where it is mapped, which a forked child has not.
+// newLane returns a file of zeros that never gets shorter or longer, and where it is mapped, which a forked child has
+// not.
 func newLane() (file int, words *[laneWords]uint64, err error) {
 	if file, err = unix.MemfdCreate("hamr-lane", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING); err != nil {
 		return -1, nil, err

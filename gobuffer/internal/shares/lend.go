@@ -78,7 +78,9 @@ func (l *Ledger) Lend(f *Frame, m Source, start backends.Address) (descriptors [
 }
 
 // ofPool is for memory that the pool's backend has allocated: it starts where that said.
-func (l *Ledger) ofPool(f *Frame, s backends.PoolSharer, m Source, start backends.Address) (descriptors []int, err error) {
+func (l *Ledger) ofPool(
+	f *Frame, s backends.PoolSharer, m Source, start backends.Address,
+) (descriptors []int, err error) {
 	p, err := l.pool(s, m)
 	if err != nil {
 		return nil, err

@@ -89,7 +89,8 @@ func (w *watcher) begin() error {
 // add is called with the lock held.
 func (w *watcher) add(descriptor int, what watched) error {
 	w.watched[descriptor] = what
-	err := unix.EpollCtl(w.poll-1, unix.EPOLL_CTL_ADD, descriptor, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(descriptor)})
+	err := unix.EpollCtl(w.poll-1, unix.EPOLL_CTL_ADD, descriptor,
+		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(descriptor)})
 	if err != nil {
 		delete(w.watched, descriptor)
 	}
@@ -189,7 +190,8 @@ func (l *lease) hear() bool {
 		switch {
 		case errors.Is(err, unix.EAGAIN):
 			return true
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNRESET): // the last one has not read everything: the end comes next
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNRESET):
+			// ECONNRESET: the last one has not read everything, and the end comes next.
 		case err != nil || (n == 0 && size == 0): // an empty message names its sender, an end nobody
 			return false
 		default:
