@@ -5,8 +5,7 @@ import (
 	"strconv"
 )
 
-// The type codes of DLPack 1.2, DLDataTypeCode in dlpack.h, by the names they
-// have there without the prefix kDL.
+// The type codes of DLPack 1.2, DLDataTypeCode in dlpack.h, by the names they have there without the prefix kDL.
 const (
 	dlInt            = 0
 	dlUint           = 1
@@ -52,9 +51,8 @@ func (e ElementType) DLPack() (code, bits uint8) {
 	return e.element().dlCode, uint8(e.Size() * 8)
 }
 
-// FromDLPack reads a DLDataType. It refuses, with a TypeError that names them,
-// vectors (lanes other than 1), types of less than a byte, and what else no
-// [ElementType] stands for.
+// FromDLPack reads a DLDataType. It refuses, with a TypeError that names them, vectors (lanes other than 1), types of
+// less than a byte, and what else no [ElementType] stands for.
 func FromDLPack(code, bits uint8, lanes uint16) (ElementType, error) {
 	value := fmt.Sprintf("(code %d, bits %d, lanes %d)", code, bits, lanes)
 	if lanes != 1 {

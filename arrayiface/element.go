@@ -2,15 +2,13 @@ package arrayiface
 
 //go:generate go run hamr/internal/elementtypes ..
 
-// ElementType identifies what one element of an array is. The zero value is
-// Invalid. Values are part of the interface between the Go core and the Python
-// extension: append new ones, never renumber.
+// ElementType identifies what one element of an array is. The zero value is Invalid. Values are part of the interface
+// between the Go core and the Python extension: append new ones, never renumber.
 type ElementType uint8
 
-// The element types. Those of eight bits with a point are named as ml_dtypes and
-// DLPack name them: by the bits of exponent and mantissa and, where these differ
-// from IEEE 754's, the exponent's bias (B11) and the special values: FN is finite
-// with NaN, UZ has no negative zero, whose code is NaN, U is unsigned.
+// The element types. Those of eight bits with a point are named as ml_dtypes and DLPack name them: by the bits of
+// exponent and mantissa and, where these differ from IEEE 754's, the exponent's bias (B11) and the special values: FN
+// is finite with NaN, UZ has no negative zero, whose code is NaN, U is unsigned.
 const (
 	Invalid ElementType = iota
 	Bool
@@ -71,8 +69,7 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// element holds all that differs between element types. Its rows name no fields, so
-// that none of them can be left out.
+// element holds all that differs between element types. Its rows name no fields, so that none of them can be left out.
 type element struct {
 	name      string
 	typestr   string // of the array interface
@@ -150,21 +147,18 @@ func (e ElementType) Kind() Kind { return e.element().kind }
 // are named as ml_dtypes names them. It is "invalid" if e is not valid.
 func (e ElementType) String() string { return e.element().name }
 
-// Typestr gives the typestr of the array interface, such as "<f4", empty if e
-// is not valid. BFloat16 is "<V2", as NumPy prints ml_dtypes' type, and the
-// Float8 types are "|V1": the interface has no code for them, so a reader gets
-// bytes of the right size and no more, and [ParseTypestr] refuses them.
+// Typestr gives the typestr of the array interface, such as "<f4", empty if e is not valid. BFloat16 is "<V2", as NumPy
+// prints ml_dtypes' type, and the Float8 types are "|V1": the interface has no code for them, so a reader gets bytes of
+// the right size and no more, and [ParseTypestr] refuses them.
 func (e ElementType) Typestr() string { return e.element().typestr }
 
-// BufferFormat gives the format of the buffer protocol (PEP 3118), such as
-// "f". It is empty for BFloat16 and the Float8 types, which have none. Integers
-// of 8 bytes are "l" and "L", as NumPy writes them on Linux: "q" and "Q" are
-// other types to NumPy, of the same size.
+// BufferFormat gives the format of the buffer protocol (PEP 3118), such as "f". It is empty for BFloat16 and the Float8
+// types, which have none. Integers of 8 bytes are "l" and "L", as NumPy writes them on Linux: "q" and "Q" are other
+// types to NumPy, of the same size.
 func (e ElementType) BufferFormat() string { return e.element().format }
 
-// ArrowFormat gives the format of Arrow's C data interface, such as "f". It is
-// empty for what Arrow has no primitive arrays of: Bool, which it packs, complex
-// numbers, BFloat16 and the Float8 types.
+// ArrowFormat gives the format of Arrow's C data interface, such as "f". It is empty for what Arrow has no primitive
+// arrays of: Bool, which it packs, complex numbers, BFloat16 and the Float8 types.
 func (e ElementType) ArrowFormat() string { return e.element().arrow }
 
 // OnDevices reports whether devices can be asked to convert elements of type e;

@@ -6,12 +6,10 @@ import (
 	"strings"
 )
 
-// Error says which part of an array's description is wrong and why. Every
-// error of this package is an *Error.
+// Error says which part of an array's description is wrong and why. Every error of this package is an *Error.
 type Error struct {
-	// Key is the offending entry, named as the protocol names it: "typestr",
-	// "shape", "strides", "data", "offset", "mask", "version", "stream",
-	// "format", or "dtype", "index" and "slice" for what is no protocol's.
+	// Key is the offending entry, named as the protocol names it: "typestr", "shape", "strides", "data", "offset", "mask",
+	// "version", "stream", "format", or "dtype", "index" and "slice" for what is no protocol's.
 	Key string
 	// Value is the offending value as Python prints it, empty if there is none.
 	Value string
@@ -40,8 +38,7 @@ func valueError(key, value, problem string, args ...any) error {
 // maxQuoted keeps a hostile or mistaken value from flooding the message.
 const maxQuoted = 48
 
-// quote prints s in ASCII, so that no message carries a NUL or a broken
-// character through C strings into Python.
+// quote prints s in ASCII, so that no message carries a NUL or a broken character through C strings into Python.
 func quote(s string) string {
 	if len(s) > maxQuoted {
 		s = s[:maxQuoted] + "..."

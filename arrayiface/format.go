@@ -2,8 +2,7 @@ package arrayiface
 
 import "strings"
 
-// formats are the codes of the buffer protocol: one of each type that has any, and
-// what else stands for the same.
+// formats are the codes of the buffer protocol: one of each type that has any, and what else stands for the same.
 var formats = func() map[string]ElementType {
 	// NumPy and PEP 3118 write Zf and Zd, Python 3.14's struct F and D.
 	m := map[string]ElementType{"c": Uint8, "F": Complex64, "D": Complex128, "q": Int64, "Q": Uint64}
@@ -31,17 +30,15 @@ var refusedFormats = map[string]string{
 	"x":  "padding is not supported",
 }
 
-// ParseBufferFormat reads the format of the buffer protocol (PEP 3118) of
-// elements that are itemSize bytes each: an optional byte order, one of
-// @ = < > !, and the code of one number. An empty format, also what a NULL
-// becomes, means "B", as in Python's documentation of Py_buffer.
+// ParseBufferFormat reads the format of the buffer protocol (PEP 3118) of elements that are itemSize bytes each: an
+// optional byte order, one of @ = < > !, and the code of one number. An empty format, also what a NULL becomes, means
+// "B", as in Python's documentation of Py_buffer.
 //
-// 'l', 'L', 'n' and 'N' are as wide as itemSize says, 4 or 8 bytes, whatever
-// the byte order before them: older ctypes write '<l' for 8 bytes (bpo-10746).
+// 'l', 'L', 'n' and 'N' are as wide as itemSize says, 4 or 8 bytes, whatever the byte order before them: older ctypes
+// write '<l' for 8 bytes (bpo-10746).
 //
-// A TypeError names what is not supported: big-endian numbers, structures,
-// objects, strings, pointers, long double, repeat counts. It is a ValueError
-// if itemSize is not the size of the number.
+// A TypeError names what is not supported: big-endian numbers, structures, objects, strings, pointers, long double,
+// repeat counts. It is a ValueError if itemSize is not the size of the number.
 func ParseBufferFormat(format string, itemSize int) (ElementType, error) {
 	code, order := format, byte('@')
 	if code == "" {

@@ -7,8 +7,7 @@ import (
 
 // Interface is a checked array interface: an array in somebody else's memory.
 type Interface struct {
-	// Address is where element zero lies. It may be 0 if the array has no
-	// elements.
+	// Address is where element zero lies. It may be 0 if the array has no elements.
 	Address  uintptr
 	ReadOnly bool
 	Layout   Layout
@@ -19,26 +18,22 @@ type Interface struct {
 	Stream    uintptr
 }
 
-// Fields are the entries of __array_interface__ or __cuda_array_interface__ as
-// the caller found them, converted and nothing more. Missing entries and those
-// of another Python type are the caller's to report.
+// Fields are the entries of __array_interface__ or __cuda_array_interface__ as the caller found them, converted and
+// nothing more. Missing entries and those of another Python type are the caller's to report.
 type Fields struct {
 	Typestr string
 	Shape   []int
 	Strides []int // bytes; nil for None or absent
 
-	// HasData says that data is a pair (pointer, read-only) or a buffer
-	// object; it is false for None or absent, which mean the object's own
-	// buffer.
+	// HasData says that data is a pair (pointer, read-only) or a buffer object; it is false for None or absent, which mean
+	// the object's own buffer.
 	HasData bool
 	// Address is the pointer, or where the buffer begins.
 	Address  uintptr
 	ReadOnly bool
-	// Offset is the entry offset, in bytes from the beginning of the buffer.
-	// It does not apply to a pointer.
+	// Offset is the entry offset, in bytes from the beginning of the buffer. It does not apply to a pointer.
 	Offset int
-	// BufferLength is the length of the buffer in bytes, -1 if data is a
-	// pointer or there is no buffer at all.
+	// BufferLength is the length of the buffer in bytes, -1 if data is a pointer or there is no buffer at all.
 	BufferLength int
 
 	Version int
@@ -51,12 +46,10 @@ type Fields struct {
 	Stream    uintptr
 }
 
-// ParseFields applies the rules of the array interface, version 3, and of the
-// CUDA array interface, versions 0 to 3, also those that NumPy does not
-// check: no mask; a version of 0 or more; no NULL pointer to elements; strides
-// and offset that stay inside the buffer, or inside the address space if data
-// is a pointer; a stream other than 0. The errors of [ParseTypestr] and
-// [NewLayout] pass through; the others are ValueErrors, whose Key is the entry.
+// ParseFields applies the rules of the array interface, version 3, and of the CUDA array interface, versions 0 to 3,
+// also those that NumPy does not check: no mask; a version of 0 or more; no NULL pointer to elements; strides and
+// offset that stay inside the buffer, or inside the address space if data is a pointer; a stream other than 0. The
+// errors of [ParseTypestr] and [NewLayout] pass through; the others are ValueErrors, whose Key is the entry.
 func ParseFields(f Fields) (Interface, error) {
 	if f.Version < 0 {
 		return Interface{}, valueError("version", fmt.Sprint(f.Version), "must be 0 or more")

@@ -6,20 +6,17 @@ import (
 	"slices"
 )
 
-// MaxDimensions is the largest number of dimensions of a [Layout], that of
-// NumPy 2.
+// MaxDimensions is the largest number of dimensions of a [Layout], that of NumPy 2.
 const MaxDimensions = 64
 
-// Layout says where the elements of an array lie, relative to the address of
-// element zero (all indices 0). One made by [NewLayout], or by the methods of
-// such a one, is checked and never changes: its slices are its own, and must
-// not be written to. The methods rely on those checks.
+// Layout says where the elements of an array lie, relative to the address of element zero (all indices 0). One made by
+// [NewLayout], or by the methods of such a one, is checked and never changes: its slices are its own, and must not be
+// written to. The methods rely on those checks.
 type Layout struct {
 	Type  ElementType
 	Shape []int
-	// Strides are the bytes from one index to the next, one for each
-	// dimension, possibly negative or 0. They mean nothing in a dimension of
-	// size 1 or in an array without elements (NumPy's relaxed strides).
+	// Strides are the bytes from one index to the next, one for each dimension, possibly negative or 0. They mean nothing
+	// in a dimension of size 1 or in an array without elements (NumPy's relaxed strides).
 	Strides []int
 }
 
@@ -49,11 +46,9 @@ func CountElements(t ElementType, shape []int) (count int, err error) {
 
 // NewLayout checks and copies shape and strides; nil strides mean C order.
 //
-// An element type that is not valid is a TypeError. A ValueError is: more than
-// [MaxDimensions] dimensions, a negative one, strides of another length than
-// shape, and an array whose number of bytes, or whose reach from its lowest to
-// its highest byte, does not fit an int. A dimension of size 0 does not excuse
-// the others from that, as in NumPy.
+// An element type that is not valid is a TypeError. A ValueError is: more than [MaxDimensions] dimensions, a negative
+// one, strides of another length than shape, and an array whose number of bytes, or whose reach from its lowest to its
+// highest byte, does not fit an int. A dimension of size 0 does not excuse the others from that, as in NumPy.
 func NewLayout(t ElementType, shape, strides []int) (Layout, error) {
 	var l Layout
 	var err error
@@ -67,8 +62,7 @@ func NewLayout(t ElementType, shape, strides []int) (Layout, error) {
 	return l, err
 }
 
-// BorrowLayout is [NewLayout] without the copies: the result is valid as long as
-// nobody writes to shape and strides.
+// BorrowLayout is [NewLayout] without the copies: the result is valid as long as nobody writes to shape and strides.
 func BorrowLayout(t ElementType, shape, strides []int) (Layout, error) {
 	if _, err := CountElements(t, shape); err != nil {
 		return Layout{}, err
@@ -84,16 +78,15 @@ func BorrowLayout(t ElementType, shape, strides []int) (Layout, error) {
 	return Layout{t, shape, strides}, nil
 }
 
-// reachFits reports whether the bytes between the lowest and the highest that
-// the strides reach can be counted. It asks so of empty arrays too: then every
-// product of an index and a stride is safe.
+// reachFits reports whether the bytes between the lowest and the highest that the strides reach can be counted. It asks
+// so of empty arrays too: then every product of an index and a stride is safe.
 func reachFits(t ElementType, shape, strides []int) bool {
 	reach := uint64(t.Size())
 	for i, n := range shape {
 		if n <= 1 {
 			continue
 		}
-		above, step := bits.Mul64(uint64(distance(strides[i])), uint64(n-1))
+		above, step := bits.Mul64(uint64(max(strides[i], -strides[i])), uint64(n-1))
 		if above != 0 || step > math.MaxInt-reach {
 			return false
 		}
@@ -110,9 +103,8 @@ func distance(n int) uint {
 	return uint(n)
 }
 
-// CStrides gives the strides, in bytes, of a contiguous array whose last index
-// runs fastest; a dimension of size 0 counts as 1. shape is one that
-// [NewLayout] accepts: larger ones wrap around.
+// CStrides gives the strides, in bytes, of a contiguous array whose last index runs fastest; a dimension of size 0
+// counts as 1. shape is one that [NewLayout] accepts: larger ones wrap around.
 func CStrides(shape []int, itemSize int) []int {
 	strides := make([]int, len(shape))
 	PutCStrides(strides, shape, itemSize)
@@ -156,9 +148,8 @@ func (l Layout) ItemSize() int { return l.Type.Size() }
 // The memory they lie in may be larger or smaller: see [Layout.Span].
 func (l Layout) NBytes() int { return l.Count() * l.ItemSize() }
 
-// Span gives the bytes that the array touches, [low, high), relative to
-// element zero: low is negative if a stride is. Both are 0 if the array has no
-// elements.
+// Span gives the bytes that the array touches, [low, high), relative to element zero: low is negative if a stride is.
+// Both are 0 if the array has no elements.
 func (l Layout) Span() (low, high int) {
 	high = l.Type.Size()
 	for i, n := range l.Shape {

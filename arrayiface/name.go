@@ -71,10 +71,9 @@ var refusedNames = map[string]string{
 	"clongdouble":   refusedSizes["c32"],
 }
 
-// ParseName reads the name of an element type as a user writes it: NumPy's
-// name ("float32", "single"), its short code ("f4", "?") or a typestr ("<f4"). Anything
-// else is a TypeError. Names that mean something else in C are refused: "float" is 4 bytes in C and 8 in
-// NumPy, "long" differs between systems; see [ParseUpstreamName].
+// ParseName reads the name of an element type as a user writes it: NumPy's name ("float32", "single"), its short code
+// ("f4", "?") or a typestr ("<f4"). Anything else is a TypeError. Names that mean something else in C are refused:
+// "float" is 4 bytes in C and 8 in NumPy, "long" differs between systems; see [ParseUpstreamName].
 func ParseName(s string) (ElementType, error) {
 	if t, ok := names[s]; ok {
 		return t, nil
@@ -97,9 +96,8 @@ func ParseName(s string) (ElementType, error) {
 	return Invalid, typeError("dtype", quote(s), "no such element type; accepted are %s", acceptedNames())
 }
 
-// ParseUpstreamName reads one of the 13 type names of upstream HAMR, such as
-// "unsigned_long_long". They are C++'s types on 64-bit Linux, so "float" is
-// Float32 and "long" is Int64. Anything else is a TypeError.
+// ParseUpstreamName reads one of the 13 type names of upstream HAMR, such as "unsigned_long_long". They are C++'s types
+// on 64-bit Linux, so "float" is Float32 and "long" is Int64. Anything else is a TypeError.
 func ParseUpstreamName(s string) (ElementType, error) {
 	if t, ok := upstreamNames[s]; ok {
 		return t, nil

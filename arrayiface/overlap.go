@@ -33,12 +33,10 @@ func (l Layout) interleaved() ([]axis, int) {
 	return axes[:last+1], span
 }
 
-// OverlapsItself reports whether two different indices may touch the same
-// byte, so that writing in parallel, or in another order, is not safe. False
-// is certain. True is certain if a dimension larger than 1 has stride 0, or if
-// only one dimension is larger than 1; otherwise it means that some dimension
-// steps by less than the smaller steps together reach, which a few interleaved
-// arrays do without overlapping: see ElementsOverlap.
+// OverlapsItself reports whether two different indices may touch the same byte, so that writing in parallel, or in
+// another order, is not safe. False is certain. True is certain if a dimension larger than 1 has stride 0, or if only
+// one dimension is larger than 1; otherwise it means that some dimension steps by less than the smaller steps together
+// reach, which a few interleaved arrays do without overlapping: see ElementsOverlap.
 func (l Layout) OverlapsItself() bool {
 	axes, _ := l.interleaved()
 	return len(axes) > 0
@@ -75,11 +73,9 @@ func (l Layout) ElementsOverlap() bool {
 	return false
 }
 
-// Overlap reports whether the spans of two arrays, whose elements zero lie at
-// the given addresses of one address space, share a byte. False is certain;
-// true may be two arrays that interleave without touching. An array without
-// elements overlaps nothing. Neither span may leave the address space, which
-// [ParseFields] checks.
+// Overlap reports whether the spans of two arrays, whose elements zero lie at the given addresses of one address space,
+// share a byte. False is certain; true may be two arrays that interleave without touching. An array without elements
+// overlaps nothing. Neither span may leave the address space, which [ParseFields] checks.
 func Overlap(addrA uintptr, a Layout, addrB uintptr, b Layout) bool {
 	lowA, highA := a.Span()
 	lowB, highB := b.Span()

@@ -2,14 +2,13 @@ package arrayiface
 
 import "slices"
 
-// Reshape gives the same elements, in C order, another shape. One entry of shape may
-// be -1: it stands for what the others leave. inPlace is true if the elements lie so
-// that strides reach them in that shape; the result then has these strides. Else it
-// takes a copy, and the result is its layout, which is C-contiguous. This is NumPy's
-// rule for when reshape gives a view.
+// Reshape gives the same elements, in C order, another shape. One entry of shape may be -1: it stands for what the
+// others leave. inPlace is true if the elements lie so that strides reach them in that shape; the result then has these
+// strides. Else it takes a copy, and the result is its layout, which is C-contiguous. This is NumPy's rule for when
+// reshape gives a view.
 //
-// It is a ValueError if shape has another number of elements, more than one -1, or
-// one that the others leave nothing definite for, or if [NewLayout] refuses it.
+// It is a ValueError if shape has another number of elements, more than one -1, or one that the others leave nothing
+// definite for, or if [NewLayout] refuses it.
 func (l Layout) Reshape(shape []int) (r Layout, inPlace bool, err error) {
 	if shape, err = l.inferred(shape); err != nil {
 		return Layout{}, false, err

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// refusedKinds are the kinds of the array interface that hold something else
-// than one number.
+// refusedKinds are the kinds of the array interface that hold something else than one number.
 var refusedKinds = map[byte]string{
 	'O': "Python objects are not supported",
 	'V': "structured and void elements are not supported " +
@@ -45,14 +44,13 @@ var shortCodes = func() map[string]ElementType {
 	return codes
 }()
 
-// ParseTypestr reads the typestr of the array interface: byte order, kind and
-// size in bytes, such as "<f4". The order is '<' or '=' (native) or left out, as NumPy
-// takes it, and '|' or '>' too if the element is one byte, which has none. Everything else is a
-// TypeError that names what it is: big-endian elements, objects, structures,
-// strings, dates, bit fields, long double.
+// ParseTypestr reads the typestr of the array interface: byte order, kind and size in bytes, such as "<f4". The order
+// is '<' or '=' (native) or left out, as NumPy takes it, and '|' or '>' too if the element is one byte, which has none.
+// Everything else is a TypeError that names what it is: big-endian elements, objects, structures, strings, dates, bit
+// fields, long double.
 //
-// NumPy alone reads '|' before a longer element as native. It is refused here:
-// by the interface's definition it says that the order is unknown.
+// NumPy alone reads '|' before a longer element as native. It is refused here: by the interface's definition it says
+// that the order is unknown.
 func ParseTypestr(s string) (ElementType, error) { return parseTypestr("typestr", s) }
 
 func parseTypestr(key, s string) (ElementType, error) {

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// WithType is a C-ordered layout of the same shape and another element type.
-// It is a ValueError if the array would then be too large, a TypeError if t is
-// not valid.
+// WithType is a C-ordered layout of the same shape and another element type. It is a ValueError if the array would then
+// be too large, a TypeError if t is not valid.
 func (l Layout) WithType(t ElementType) (Layout, error) { return NewLayout(t, l.Shape, nil) }
 
 // Transpose reverses the order of the dimensions.
@@ -18,9 +17,8 @@ func (l Layout) Transpose() Layout {
 	return t
 }
 
-// Index picks index i of dimension dim, which the result lacks. byteOffset is
-// where its element zero lies, in bytes from that of l. It is a ValueError if
-// dim is not in [0, NDim) or i not in [0, Shape[dim]).
+// Index picks index i of dimension dim, which the result lacks. byteOffset is where its element zero lies, in bytes
+// from that of l. It is a ValueError if dim is not in [0, NDim) or i not in [0, Shape[dim]).
 func (l Layout) Index(dim, i int) (view Layout, byteOffset int, err error) {
 	if err := l.checkDim("index", dim); err != nil {
 		return Layout{}, 0, err
@@ -36,12 +34,10 @@ func (l Layout) Index(dim, i int) (view Layout, byteOffset int, err error) {
 	return view, byteOffset, nil
 }
 
-// Slice picks the indices start, start+step, … before stop of dimension dim,
-// as Python's range does. The three are as slice.indices(Shape[dim]) returns
-// them: for a positive step start and stop are in [0, size], for a negative
-// one in [-1, size-1]. Anything else is a ValueError, as are a step of 0 and a
-// dim that is not in [0, NDim). byteOffset is where the result's element zero
-// lies, in bytes from that of l; it is 0 if the slice has no elements.
+// Slice picks the indices start, start+step, … before stop of dimension dim, as Python's range does. The three are as
+// slice.indices(Shape[dim]) returns them: for a positive step start and stop are in [0, size], for a negative one in
+// [-1, size-1]. Anything else is a ValueError, as are a step of 0 and a dim that is not in [0, NDim). byteOffset is
+// where the result's element zero lies, in bytes from that of l; it is 0 if the slice has no elements.
 func (l Layout) Slice(dim, start, stop, step int) (view Layout, byteOffset int, err error) {
 	if err := l.checkDim("slice", dim); err != nil {
 		return Layout{}, 0, err
@@ -83,11 +79,9 @@ func sliceCount(start, stop, step int) int {
 	return int((uint(ahead)-1)/distance(step)) + 1
 }
 
-// Broadcast repeats the array to a larger shape by NumPy's rules: shapes are
-// aligned at their last dimension; a dimension of size 1, or a missing one,
-// repeats with stride 0. It is a ValueError if another dimension differs or
-// [NewLayout] refuses the shape. The elements of the result overlap: do not
-// write through it.
+// Broadcast repeats the array to a larger shape by NumPy's rules: shapes are aligned at their last dimension; a
+// dimension of size 1, or a missing one, repeats with stride 0. It is a ValueError if another dimension differs or
+// [NewLayout] refuses the shape. The elements of the result overlap: do not write through it.
 func (l Layout) Broadcast(shape []int) (Layout, error) {
 	lead := len(shape) - l.NDim()
 	if lead < 0 {

@@ -11,9 +11,8 @@ import (
 	"hamr/gobuffer/internal/order"
 )
 
-// Handle is a place where code in one space can touch a buffer's elements. It
-// holds its own reference to the memory, so it outlives the buffer and its
-// changes. Its methods are safe for concurrent use. On nil and the zero value those that
+// Handle is a place where code in one space can touch a buffer's elements. It holds its own reference to the memory, so
+// it outlives the buffer and its changes. Its methods are safe for concurrent use. On nil and the zero value those that
 // return an error return one that is ErrZero, and the others their zero values.
 type Handle struct {
 	memory    *Memory

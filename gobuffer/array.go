@@ -13,34 +13,27 @@ import (
 type Options struct {
 	Allocator backends.Allocator
 	Device    int // ignored for host memory
-	// Stream belongs to the device or, for host memory, to the device that the
-	// buffer will be moved or copied to. Where the backend is told of its end
-	// (backends.StreamKeeper), the memory does without it from then on. Any other one must exist
-	// while an Array or Handle that names it is used; the release of an Ordered
-	// allocator's memory needs it, too.
+	// Stream belongs to the device or, for host memory, to the device that the buffer will be moved or copied to. Where
+	// the backend is told of its end (backends.StreamKeeper), the memory does without it from then on. Any other one must
+	// exist while an Array or Handle that names it is used; the release of an Ordered allocator's memory needs it, too.
 	Stream backends.Stream
-	// StreamOf is an allocator of the runtime that Stream belongs to, where the memory's
-	// own does not say: for host memory that came from a device. Any allocator of
-	// ordinary host memory leaves it open.
+	// StreamOf is an allocator of the runtime that Stream belongs to, where the memory's own does not say: for host memory
+	// that came from a device. Any allocator of ordinary host memory leaves it open.
 	StreamOf backends.Allocator
 	Transfer Transfer
-	// OrPageable takes ordinary host memory where there is no more page-locked memory to be
-	// had: Array.Allocator tells.
+	// OrPageable takes ordinary host memory where there is no more page-locked memory to be had: Array.Allocator tells.
 	OrPageable bool
 }
 
-// Array is a growable container of elements of one type. It holds one reference
-// to its memory. Methods that only read may run at the same time as each other;
-// a method that changes the Array must run alone. After an error the Array is
-// as it was before the call; only if a device fails in the middle of writing to
-// elements that the Array had already are these in doubt. That memory which is
-// no longer needed could not be given back is no error of the operation that
+// Array is a growable container of elements of one type. It holds one reference to its memory. Methods that only read
+// may run at the same time as each other; a method that changes the Array must run alone. After an error the Array is
+// as it was before the call; only if a device fails in the middle of writing to elements that the Array had already are
+// these in doubt. That memory which is no longer needed could not be given back is no error of the operation that
 // replaced it: it is traced.
 //
-// Every method of an Array that is nil, the zero value or closed may be called. Those that
-// return an error return one that is ErrZero, or ErrFreed of a closed Array, save that closing
-// again is harmless. The others return their zero values: no elements and no memory, which
-// come from backends.None and are owned by backends.HostDevice.
+// Every method of an Array that is nil, the zero value or closed may be called. Those that return an error return one
+// that is ErrZero, or ErrFreed of a closed Array, save that closing again is harmless. The others return their zero
+// values: no elements and no memory, which come from backends.None and are owned by backends.HostDevice.
 type Array struct {
 	runtime *Runtime
 	options Options // what new memory is taken from, and the stream to use
@@ -60,10 +53,9 @@ type Array struct {
 	stop    *backends.Stop
 }
 
-// View returns an Array over memory that already holds its elements, starting
-// at address. It takes over one reference to m. room is how many elements fit
-// from address on; it matters only if the layout is contiguous.
-// Without a memory it is the zero value.
+// View returns an Array over memory that already holds its elements, starting at address. It takes over one reference
+// to m. room is how many elements fit from address on; it matters only if the layout is contiguous. Without a memory it
+// is the zero value.
 func View(m *Memory, address backends.Address, layout arrayiface.Layout, room int, readOnly bool, o Options) *Array {
 	if m.check() != nil {
 		return new(Array)
@@ -267,8 +259,7 @@ func (a *Array) optionsAt(to backends.Allocator, device int) (Options, error) {
 	return o, err
 }
 
-// streamFits reports whether o's stream can be used with memory from o's allocator, which
-// is a device's.
+// streamFits reports whether o's stream can be used with memory from o's allocator, which is a device's.
 func (r *Runtime) streamFits(o Options) (bool, error) {
 	streams := r.byAllocator[o.Allocator].streams
 	if streams == nil || (o.StreamOf.Kind() != backends.Pageable && o.StreamOf.Backend() != o.Allocator.Backend()) {
@@ -315,9 +306,8 @@ func (a *Array) checkWritable() error {
 	return errReadOnly
 }
 
-// Slice returns a view of elements start, start+step, … of dimension dim, in the
-// same memory, with count elements along it. The view's own growth never touches
-// its neighbours.
+// Slice returns a view of elements start, start+step, … of dimension dim, in the same memory, with count elements along
+// it. The view's own growth never touches its neighbours.
 func (a *Array) Slice(dim, start, stop, step int) (*Array, error) {
 	if err := a.check(); err != nil {
 		return nil, err

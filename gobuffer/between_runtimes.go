@@ -11,11 +11,10 @@ import (
 // between two runtimes uses two: so much that what each piece costs is little beside its bytes.
 var stageBytes = 4 << 20
 
-// copyBetweenRuntimes copies the bytes of two dense and equal layouts in memory of two runtimes, of
-// which the host does not reach at least one at any time. Where it reaches the other, this is host
-// memory to the runtime of the one, and where the device of the one reaches the other, its own:
-// nothing is between. Else the bytes go through host memory, a piece at a time. It is over when it
-// returns.
+// copyBetweenRuntimes copies the bytes of two dense and equal layouts in memory of two runtimes, of which the host does
+// not reach at least one at any time. Where it reaches the other, this is host memory to the runtime of the one, and
+// where the device of the one reaches the other, its own: nothing is between. Else the bytes go through host memory, a
+// piece at a time. It is over when it returns.
 func (r *Runtime) copyBetweenRuntimes(dst, src piece) error {
 	for _, way := range []struct{ side, other piece }{{dst, src}, {src, dst}} {
 		as, why, err := r.asOwn(way.side, way.other)
@@ -78,8 +77,7 @@ func (p piece) hostReaches() bool {
 	return ok && able.HostReaches(p.region())
 }
 
-// copyStaged copies bytes by way of host memory: while one runtime empties a piece of it, the other
-// fills the next.
+// copyStaged copies bytes by way of host memory: while one runtime empties a piece of it, the other fills the next.
 func (r *Runtime) copyStaged(dst, src piece) (err error) {
 	size := dst.layout.NBytes()
 	stages := make([]piece, 0, 2)
@@ -141,8 +139,7 @@ func (p piece) part(from, n int) piece {
 	return p
 }
 
-// newStage is host memory between two runtimes: such as one of them page-locks, where it is worth
-// that and can be had.
+// newStage is host memory between two runtimes: such as one of them page-locks, where it is worth that and can be had.
 func (r *Runtime) newStage(dst, src piece, size int) (*Memory, error) {
 	if size > smallEnough {
 		for _, p := range []piece{src, dst} {
@@ -159,9 +156,8 @@ func (r *Runtime) newStage(dst, src piece, size int) (*Memory, error) {
 	return r.Allocate(backends.Malloc, backends.HostDevice, size, 0, false)
 }
 
-// copyBytes moves the bytes of two dense and equal layouts, of which the host
-// does not reach at least one, by the runtime of that one. It runs after what
-// both sides' streams hold already, on the device side's own: a stream that was
+// copyBytes moves the bytes of two dense and equal layouts, of which the host does not reach at least one, by the
+// runtime of that one. It runs after what both sides' streams hold already, on the device side's own: a stream that was
 // given to host memory may be another device's.
 func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
 	side := dst

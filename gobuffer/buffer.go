@@ -71,8 +71,7 @@ func NewWith[T Element](o Options, n int) (*Buffer[T], error) {
 	return &Buffer[T]{a}, nil
 }
 
-// From returns a buffer from allocator a that holds a copy of values. Adopt makes one of
-// values themselves.
+// From returns a buffer from allocator a that holds a copy of values. Adopt makes one of values themselves.
 func From[T Element](a backends.Allocator, values []T) (*Buffer[T], error) {
 	b, err := New[T](a, len(values))
 	if err != nil {
@@ -85,8 +84,7 @@ func From[T Element](a backends.Allocator, values []T) (*Buffer[T], error) {
 	return b, nil
 }
 
-// Typed sees a as a Buffer of T; it shares a, and is an error if the element
-// types differ.
+// Typed sees a as a Buffer of T; it shares a, and is an error if the element types differ.
 func Typed[T Element](a *Array) (*Buffer[T], error) {
 	if err := a.check(); err != nil {
 		return nil, err
@@ -97,8 +95,7 @@ func Typed[T Element](a *Array) (*Buffer[T], error) {
 	return &Buffer[T]{a}, nil
 }
 
-// onGoHeap wraps values, which the caller has pinned until released is called, or for
-// as long as the result is used.
+// onGoHeap wraps values, which the caller has pinned until released is called, or for as long as the result is used.
 func onGoHeap[T Element](r *Runtime, values []T, released func()) (*Array, error) {
 	layout, err := arrayiface.NewLayout(TypeOf[T](), []int{len(values)}, nil)
 	if err != nil {
@@ -114,8 +111,7 @@ func onGoHeap[T Element](r *Runtime, values []T, released func()) (*Array, error
 		Options{Allocator: backends.Malloc, Device: backends.HostDevice, Transfer: Sync}), nil
 }
 
-// Put writes values to the elements from index at on. It returns after the
-// values were read.
+// Put writes values to the elements from index at on. It returns after the values were read.
 func (b *Buffer[T]) Put(at int, values []T) error {
 	return b.withSlice(values, func(host *Array) error {
 		if err := b.Set(at, host, 0, len(values)); err != nil {
@@ -155,9 +151,8 @@ func (b *Buffer[T]) FillValue(value T) error {
 	return a.fill(&p)
 }
 
-// Resize makes the buffer hold n elements in one dimension. Elements in front are kept in C
-// order; new ones are zero, unlike New's. Who writes them all anyway saves that by
-// b.Array.Resize(n, nil).
+// Resize makes the buffer hold n elements in one dimension. Elements in front are kept in C order; new ones are zero,
+// unlike New's. Who writes them all anyway saves that by b.Array.Resize(n, nil).
 func (b *Buffer[T]) Resize(n int) error {
 	var zero T
 	return b.ResizeValue(n, zero)
@@ -199,8 +194,7 @@ func (b *Buffer[T]) withSlice(values []T, use func(*Array) error) error {
 	return use(host)
 }
 
-// Slice is the elements of a host-accessible Handle. On nil and the zero value its methods
-// are as Handle's.
+// Slice is the elements of a host-accessible Handle. On nil and the zero value its methods are as Handle's.
 type Slice[T Element] struct {
 	*Handle
 }
@@ -221,9 +215,8 @@ func (b *Buffer[T]) HostAccessible(ctx context.Context) (*Slice[T], error) {
 	return &Slice[T]{h}, nil
 }
 
-// Slice returns the elements as a Go slice, valid until Release. A buffer whose
-// elements do not lie in C order has no such slice: it is nil; Copy the buffer
-// first.
+// Slice returns the elements as a Go slice, valid until Release. A buffer whose elements do not lie in C order has no
+// such slice: it is nil; Copy the buffer first.
 func (s *Slice[T]) Slice() []T {
 	h := s.handle()
 	if h.check() != nil || h.released.Load() || h.memory == nil || !h.layout.ContiguousC() {

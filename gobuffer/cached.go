@@ -5,15 +5,14 @@ import (
 	"hamr/backends"
 )
 
-// Cached makes Access keep the temporaries that it makes, or not, and returns a. While it is
-// on, whoever asks for the same space and device again is handed the same memory, for as long
-// as nobody changes the elements through hamr: by this Array, by another one, or by another
-// Memory of the same bytes. Who changes them in any other way, by an address or a Handle in
-// place, calls Changed. What is handed out is others' as well: it must not be written to, and
+// Cached makes Access keep the temporaries that it makes, or not, and returns a. While it is on, whoever asks for the
+// same space and device again is handed the same memory, for as long as nobody changes the elements through hamr: by
+// this Array, by another one, or by another Memory of the same bytes. Who changes them in any other way, by an address
+// or a Handle in place, calls Changed. What is handed out is others' as well: it must not be written to, and
 // Handle.ReadOnly says so. It is on for this Array alone, not for views and copies of it.
 //
-// A temporary that is kept is dropped at such a change, by Cached(false), Close and Free, by
-// DropKept, and when memory of its runtime runs out; handles hold it for themselves.
+// A temporary that is kept is dropped at such a change, by Cached(false), Close and Free, by DropKept, and when memory
+// of its runtime runs out; handles hold it for themselves.
 func (a *Array) Cached(on bool) error {
 	if err := a.check(); err != nil {
 		return err
@@ -25,9 +24,8 @@ func (a *Array) Cached(on bool) error {
 // IsCached reports whether Cached is on.
 func (a *Array) IsCached() bool { return a != nil && a.cached }
 
-// Changed says that the elements were written to by somebody whom hamr knows nothing of: of
-// a Cached array of any of them, the next Access copies again. What was written on a stream
-// must be ordered as for any Access.
+// Changed says that the elements were written to by somebody whom hamr knows nothing of: of a Cached array of any of
+// them, the next Access copies again. What was written on a stream must be ordered as for any Access.
 func (a *Array) Changed() error {
 	if err := a.check(); err != nil {
 		return err

@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// ErrInUse is returned where elements would be used or changed that an access has for its
-// own, see AccessMode.
+// ErrInUse is returned where elements would be used or changed that an access has for its own, see AccessMode.
 var ErrInUse = errors.New("the elements are in use")
 
 func (c *claim) excludes(p piece) bool {
@@ -93,8 +92,7 @@ func (c *claims) writes(p piece) bool {
 	return slices.ContainsFunc(c.list, func(each *claim) bool { return each.mode.Writes() && each.mayShare(p) })
 }
 
-// find returns a claim that excludes who has p by holder: one that writes or, where he
-// writes, any.
+// find returns a claim that excludes who has p by holder: one that writes or, where he writes, any.
 func (c *claims) find(p piece, holder uint32, writes bool) *claim {
 	for _, other := range c.list {
 		if (writes || other.mode.Writes()) && other.excludes(p) && !c.isWithin(holder, other.number) {
@@ -104,8 +102,7 @@ func (c *claims) find(p piece, holder uint32, writes bool) *claim {
 	return nil
 }
 
-// isWithin reports whether the access holder is the numbered one, or was made from its
-// elements.
+// isWithin reports whether the access holder is the numbered one, or was made from its elements.
 func (c *claims) isWithin(holder, number uint32) bool {
 	for holder != 0 && holder != number {
 		i := slices.IndexFunc(c.list, func(each *claim) bool { return each.number == holder })

@@ -7,9 +7,8 @@ import (
 	"hamr/gobuffer/internal/order"
 )
 
-// Covering returns a stream whose synchronisation covers all work on the
-// elements that is not over: movements of hamr's, and whatever the Array's stream
-// holds, the default one if it was given none. busy is false if there is none.
+// Covering returns a stream whose synchronisation covers all work on the elements that is not over: movements of
+// hamr's, and whatever the Array's stream holds, the default one if it was given none. busy is false if there is none.
 func (a *Array) Covering() (s backends.Stream, busy bool, err error) {
 	w, err := a.covering()
 	if err != nil || w == nil {
@@ -80,9 +79,8 @@ func (a *Array) covering() (all *order.Work, err error) {
 	return own, a.memory.mark(own, pending)
 }
 
-// Before makes what is enqueued on a stream of the memory's device from now on run
-// after all work on the elements that is not over, without blocking. A per-thread
-// stream is the calling thread's.
+// Before makes what is enqueued on a stream of the memory's device from now on run after all work on the elements that
+// is not over, without blocking. A per-thread stream is the calling thread's.
 func (a *Array) Before(s backends.Stream) error {
 	if err := a.check(); err != nil {
 		return err
@@ -94,8 +92,7 @@ func (a *Array) Before(s backends.Stream) error {
 	if err != nil || before == nil {
 		return err
 	}
-	// Not what s is resolved to: for a per-thread stream that is another one, which
-	// runs after it.
+	// Not what s is resolved to: for a per-thread stream that is another one, which runs after it.
 	w, err := a.memory.workOn(s)
 	if err != nil {
 		return err

@@ -13,14 +13,12 @@ type fresh struct {
 	memory Memory
 }
 
-// NewArray returns an Array of the given shape whose elements are not
-// initialised. The caller closes it.
+// NewArray returns an Array of the given shape whose elements are not initialised. The caller closes it.
 func (r *Runtime) NewArray(t arrayiface.ElementType, shape []int, o Options) (*Array, error) {
 	return r.NewFilledArray(t, shape, o, Value{})
 }
 
-// NewFilledArray is NewArray whose elements hold value, if there is one. A value
-// that the type cannot hold is an error.
+// NewFilledArray is NewArray whose elements hold value, if there is one. A value that the type cannot hold is an error.
 func (r *Runtime) NewFilledArray(t arrayiface.ElementType, shape []int, o Options, value Value) (*Array, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -47,9 +45,8 @@ func (r *Runtime) NewFilledArray(t arrayiface.ElementType, shape []int, o Option
 	return &f.array, nil
 }
 
-// NewElements returns memory for count elements, with one reference. They hold
-// value, if there is one, else they are not initialised. It is NewFilledArray
-// without the Array, for callers that keep their own description.
+// NewElements returns memory for count elements, with one reference. They hold value, if there is one, else they are
+// not initialised. It is NewFilledArray without the Array, for callers that keep their own description.
 func (r *Runtime) NewElements(t arrayiface.ElementType, count int, o Options, value Value) (*Memory, error) {
 	if err := r.check(); err != nil {
 		return nil, err

@@ -6,18 +6,6 @@ import (
 
 	"hamr/backends"
 	"hamr/gobuffer/internal/order"
-	"hamr/gobuffer/internal/shares"
-)
-
-// ending is how memory ends after its last use. The host's view of other memory has none: see endMapping.
-type ending interface{ end(m *Memory) error }
-
-type (
-	freed      struct{}                    // our own: its backend frees it
-	freedWhole struct{}                    // likewise, of TakeOver: only its allocator knows the size
-	handedBack func()                      // its owner is told, unless the function is nil
-	takenBack  func(backends.Stream) error // its owner takes it back in the order of its stream
-	unmapped   shares.Attachment           // what is mapped at its addresses ends
 )
 
 // giveBack ends memory that nobody uses any more.
@@ -110,35 +98,6 @@ func (a *unmapped) end(m *Memory) error {
 		r.tracef("unmap %s device %d size %d at %#x", m.region.Allocator, m.region.Device, m.Size(), m.region.Address)
 	}
 	return err
-}
-
-// attachment is what is mapped at the memory's addresses, or nil.
-func (m *Memory) attachment() *shares.Attachment {
-	a, _ := m.ending.(*unmapped)
-	return (*shares.Attachment)(a)
-}
-
-// ends reports whether what is at the addresses goes with the last Release: nothing may use them then.
-func (m *Memory) ends() bool { return m.owned || m.attachment() != nil }
-
-// isTakenBack reports whether the owner takes the memory back in the order of its stream.
-func (m *Memory) isTakenBack() bool {
-	_, is := m.ending.(takenBack)
-	return is
-}
-
-// isTakenOver reports whether the memory is owned, but was not allocated by us.
-func (m *Memory) isTakenOver() bool {
-	_, is := m.ending.(freedWhole)
-	return is
-}
-
-// freedInStreamOrder reports whether the release takes effect on the stream, after what
-// is there already, instead of at once.
-func (m *Memory) freedInStreamOrder() bool {
-	//mutate:replace a backend's pool gets memory back before the work on it is ordered
-	//mutate:with m.inOrder => m.region.Allocator.Ordered()
-	return m.owned && m.inOrder || m.streams != nil && m.isTakenBack()
 }
 
 func refused(err error) bool {

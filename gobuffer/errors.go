@@ -8,13 +8,11 @@ import (
 )
 
 var (
-	// ErrFreed is returned by every use of a buffer after Close, and of a handle
-	// after Release.
+	// ErrFreed is returned by every use of a buffer after Close, and of a handle after Release.
 	ErrFreed = failures.ErrFreed
 
-	// ErrZero is what errors.Is finds where a method was called on nil or on the zero value of
-	// its type, as on what a constructor returns beside an error. The error is an *ArgumentError
-	// that says what makes one.
+	// ErrZero is what errors.Is finds where a method was called on nil or on the zero value of its type, as on what a
+	// constructor returns beside an error. The error is an *ArgumentError that says what makes one.
 	ErrZero = failures.ErrZero
 )
 
@@ -46,8 +44,7 @@ const (
 	BadIndex = failures.BadIndex // IndexError
 )
 
-// ArgumentError names an argument, the value it had and what would have been
-// accepted.
+// ArgumentError names an argument, the value it had and what would have been accepted.
 type ArgumentError = failures.ArgumentError
 
 func zeroError(argument, accepted string) error { return failures.Zero(argument, accepted) }

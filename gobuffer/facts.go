@@ -15,8 +15,7 @@ func (a *Array) Type() arrayiface.ElementType {
 	return a.layout.Type
 }
 
-// Layout returns type, shape and strides in bytes. The caller must not change
-// its slices.
+// Layout returns type, shape and strides in bytes. The caller must not change its slices.
 func (a *Array) Layout() arrayiface.Layout {
 	if !a.live() {
 		return arrayiface.Layout{}
@@ -40,8 +39,7 @@ func (a *Array) Capacity() int {
 	return a.room
 }
 
-// Address returns where element zero is, in the owner's address space; zero if
-// there is no memory.
+// Address returns where element zero is, in the owner's address space; zero if there is no memory.
 func (a *Array) Address() backends.Address {
 	if !a.live() {
 		return 0

@@ -23,9 +23,8 @@ func (p piece) mark(w *order.Work, followed order.Works) error {
 	return p.memory.markOn(p.stream, w, followed)
 }
 
-// followedBy makes w's stream run after what is pending on p's memory and after
-// p's own stream, where a foreign library may have work on it that we know
-// nothing of. It returns what was pending, for mark; the caller lets it go.
+// followedBy makes w's stream run after what is pending on p's memory and after p's own stream, where a foreign library
+// may have work on it that we know nothing of. It returns what was pending, for mark; the caller lets it go.
 func (p piece) followedBy(w *order.Work) (pending order.Works, err error) {
 	pending = p.pending()
 	for _, before := range pending {
@@ -48,8 +47,7 @@ func (p piece) followedBy(w *order.Work) (pending order.Works, err error) {
 	return pending, nil
 }
 
-// settle waits for what may touch p before the host does: work of ours, and foreign
-// work on p's stream.
+// settle waits for what may touch p before the host does: work of ours, and foreign work on p's stream.
 func (p piece) settle() error {
 	if m := p.memory; m == nil || m.streams == nil && m.uses.Idle() {
 		return nil

@@ -7,9 +7,8 @@ import (
 	"hamr/gobuffer/internal/order"
 )
 
-// Adopt returns memory that somebody else owns, with one reference. released is
-// called once, after the last reference is gone, from whatever thread dropped
-// it; the memory must stay valid until then. After an error nothing was adopted
+// Adopt returns memory that somebody else owns, with one reference. released is called once, after the last reference
+// is gone, from whatever thread dropped it; the memory must stay valid until then. After an error nothing was adopted
 // and released is never called.
 func (r *Runtime) Adopt(at backends.Region, size int, stream backends.Stream, released func()) (*Memory, error) {
 	m, err := r.wrap(at, size, stream)
@@ -58,9 +57,8 @@ func (r *Runtime) AdoptInOrder(
 	return m, nil
 }
 
-// TakeOver returns memory that was obtained from the allocator it names, by
-// this Runtime's backends or by equal ones, and that is freed here from now on.
-// After an error it is still the caller's.
+// TakeOver returns memory that was obtained from the allocator it names, by this Runtime's backends or by equal ones,
+// and that is freed here from now on. After an error it is still the caller's.
 func (r *Runtime) TakeOver(at backends.Region, size int, stream backends.Stream) (*Memory, error) {
 	m, err := r.wrap(at, size, stream)
 	if err != nil {

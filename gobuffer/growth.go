@@ -12,9 +12,8 @@ import (
 // leastCapacity is what the first Append reserves, as HAMR does.
 const leastCapacity = 8
 
-// Reserve makes room for at least n elements. If value is not nil, room that is
-// newly taken holds it. Contents and size stay. Elements that are not in memory
-// of the buffer's own are copied to such memory first, if there is too little.
+// Reserve makes room for at least n elements. If value is not nil, room that is newly taken holds it. Contents and size
+// stay. Elements that are not in memory of the buffer's own are copied to such memory first, if there is too little.
 func (a *Array) Reserve(n int, value *Array) error {
 	if err := a.checkChangeable(); err != nil {
 		return err
@@ -36,9 +35,8 @@ func (a *Array) Reserve(n int, value *Array) error {
 	return a.grow(layout, n, a.layout.Count(), filling)
 }
 
-// Resize makes the buffer hold n elements in one dimension. Elements in front
-// are kept in C order; new ones hold value, or are not initialised if value is
-// nil.
+// Resize makes the buffer hold n elements in one dimension. Elements in front are kept in C order; new ones hold value,
+// or are not initialised if value is nil.
 func (a *Array) Resize(n int, value *Array) error { return a.ResizeShape([]int{n}, value) }
 
 // ResizeShape is Resize to a shape of any number of dimensions.
@@ -79,8 +77,7 @@ func (a *Array) resize(shape []int, filling *pattern) error {
 	return nil
 }
 
-// ownsRoom reports whether the elements behind the last one are this buffer's
-// to write.
+// ownsRoom reports whether the elements behind the last one are this buffer's to write.
 func (a *Array) ownsRoom() bool {
 	return a.memory != nil && a.memory.owned && !a.fixed && a.layout.ContiguousC()
 }
@@ -95,9 +92,8 @@ func (a *Array) checkCount(n int) error {
 	return nil
 }
 
-// grow makes room for n elements, of which the first keep stay and the rest hold the
-// pattern if there is one, where they are or in new memory. The layout becomes a C-ordered
-// one of at most n elements.
+// grow makes room for n elements, of which the first keep stay and the rest hold the pattern if there is one, where
+// they are or in new memory. The layout becomes a C-ordered one of at most n elements.
 func (a *Array) grow(layout arrayiface.Layout, n, keep int, filling *pattern) error {
 	if there, err := a.extend(n, n); err != nil {
 		return err
@@ -161,17 +157,15 @@ func (a *Array) flat() (*Array, error) {
 	return &v, nil
 }
 
-// elements is the run [start, stop) of a contiguous buffer, which may lie beyond
-// its size but not beyond its room.
+// elements is the run [start, stop) of a contiguous buffer, which may lie beyond its size but not beyond its room.
 func (a *Array) elements(start, stop int) piece {
 	size := a.layout.ItemSize()
 	return a.piece(offset(a.address, start*size), arrayiface.Layout{
 		Type: a.layout.Type, Shape: []int{stop - start}, Strides: []int{size}})
 }
 
-// Append adds the elements of b, in C order and converted, behind the last one.
-// The capacity doubles, from 8 on; of memory that grows where it is, it becomes an eighth
-// more, at least. b may be the buffer itself or a view of it.
+// Append adds the elements of b, in C order and converted, behind the last one. The capacity doubles, from 8 on; of
+// memory that grows where it is, it becomes an eighth more, at least. b may be the buffer itself or a view of it.
 func (a *Array) Append(b *Array) error {
 	if err := a.checkChangeable(); err != nil {
 		return err
@@ -250,8 +244,7 @@ func (a *Array) Growing(is, sole bool) *Array {
 	return a
 }
 
-// Grows reports whether more elements come into being where the array is, as long as the
-// addresses behind it are free.
+// Grows reports whether more elements come into being where the array is, as long as the addresses behind it are free.
 func (a *Array) Grows() bool { return a.live() && a.grows && a.memory.Grows() }
 
 // roomInPlace is how many elements to have room for where at least need are to be.

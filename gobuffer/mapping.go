@@ -109,8 +109,7 @@ func (m *Memory) endMapping(sure bool) error {
 	}
 	//mutate:skip memory is unmapped while another device reads it
 	late := m.uses.Settle()
-	// A wait reports what went wrong before it, too. Only a second one says whether the
-	// work is over.
+	// A wait reports what went wrong before it, too. Only a second one says whether the work is over.
 	if late != nil && !sure && m.uses.Settle() != nil {
 		x.mutex.Unlock()
 		return errors.Join(late, m.releaseWhenIdle())
@@ -167,9 +166,8 @@ func (m *Memory) mapper() backends.Mapper {
 	return able
 }
 
-// NativeHandle returns what the runtime of m's allocator knows the allocation by that holds
-// at, as a cl_mem, and the offset of at in it. Where addresses are no more than that, it is
-// the one where the memory starts.
+// NativeHandle returns what the runtime of m's allocator knows the allocation by that holds at, as a cl_mem, and the
+// offset of at in it. Where addresses are no more than that, it is the one where the memory starts.
 func (m *Memory) NativeHandle(at backends.Address) (handle uintptr, offset int, err error) {
 	if err := m.check(); err != nil {
 		return 0, 0, err

@@ -11,13 +11,13 @@ import (
 	"hamr/gobuffer/internal/backing"
 	"hamr/gobuffer/internal/counts"
 	"hamr/gobuffer/internal/order"
+	"hamr/gobuffer/internal/shares"
 )
 
-// Memory is one allocation, or foreign memory that was adopted, with the number
-// of references to it. The last Release frees it or tells its owner. All
-// methods are safe for concurrent use. On nil and the zero value those that return an error
-// return one that is ErrZero, and the others their zero values; Retain and Release of memory
-// that was released before panic, since its bytes may be somebody else's.
+// Memory is one allocation, or foreign memory that was adopted, with the number of references to it. The last Release
+// frees it or tells its owner. All methods are safe for concurrent use. On nil and the zero value those that return an
+// error return one that is ErrZero, and the others their zero values; Retain and Release of memory that was released
+// before panic, since its bytes may be somebody else's.
 type Memory struct {
 	runtime *Runtime
 	*served // what the Runtime knows of the allocator
@@ -42,6 +42,17 @@ type Memory struct {
 	life    *lives     // while there is a Checker; else nil
 }
 
+// ending is how memory ends after its last use. The host's view of other memory has none: see endMapping.
+type ending interface{ end(m *Memory) error }
+
+type (
+	freed      struct{}                    // our own: its backend frees it
+	freedWhole struct{}                    // likewise, of TakeOver: only its allocator knows the size
+	handedBack func()                      // its owner is told, unless the function is nil
+	takenBack  func(backends.Stream) error // its owner takes it back in the order of its stream
+	unmapped   shares.Attachment           // what is mapped at its addresses ends
+)
+
 // newMemory is room for memory of an allocator and for the first work on it, if there will be
 // one: one object for Go's collector.
 func (r *Runtime) newMemory(a backends.Allocator) *Memory {
@@ -56,8 +67,7 @@ func (r *Runtime) newMemory(a backends.Allocator) *Memory {
 	return &made.memory
 }
 
-// place makes m size bytes at a region whose allocator and device are checked,
-// with one reference.
+// place makes m size bytes at a region whose allocator and device are checked, with one reference.
 func (r *Runtime) place(m *Memory, at backends.Region, size int, stream backends.Stream) (err error) {
 	b, err := r.Backend(at.Allocator)
 	if err != nil {
@@ -88,8 +98,7 @@ func (m *Memory) resolveStream() error {
 	return err
 }
 
-// resolve turns a stream that may be used with the memory into one that means the same
-// from every thread.
+// resolve turns a stream that may be used with the memory into one that means the same from every thread.
 func (m *Memory) resolve(s backends.Stream) (backends.Stream, error) {
 	return order.Resolve(m.streams, m.kind, m.context(), s)
 }
@@ -97,8 +106,7 @@ func (m *Memory) resolve(s backends.Stream) (backends.Stream, error) {
 // ordered is the stream that the memory's release is ordered on.
 func (m *Memory) ordered() backends.Stream { return backends.Stream(m.stream.Load()) }
 
-// resolved is a stream that an Array may keep: the stream given, unless that
-// means something else on every thread.
+// resolved is a stream that an Array may keep: the stream given, unless that means something else on every thread.
 func (m *Memory) resolved(s backends.Stream) (backends.Stream, error) {
 	switch {
 	case s == 0 || m.streams == nil:
@@ -109,8 +117,7 @@ func (m *Memory) resolved(s backends.Stream) (backends.Stream, error) {
 	return m.resolve(s)
 }
 
-// context is the device whose streams serve the memory: page-locked memory
-// belongs to none.
+// context is the device whose streams serve the memory: page-locked memory belongs to none.
 func (m *Memory) context() int { return max(m.region.Device, 0) }
 
 // check refuses what was not allocated, adopted or taken over.
@@ -121,8 +128,7 @@ func (m *Memory) check() error {
 	return nil
 }
 
-// Region says where the memory starts and whose it is: of nobody's, allocator
-// backends.None on backends.HostDevice.
+// Region says where the memory starts and whose it is: of nobody's, allocator backends.None on backends.HostDevice.
 func (m *Memory) Region() backends.Region {
 	if m.check() != nil {
 		return backends.Region{Allocator: backends.None, Device: backends.HostDevice}
@@ -213,9 +219,37 @@ func (m *Memory) counterparts() []*Memory {
 	return slices.DeleteFunc(list, func(each *Memory) bool { return each == nil })
 }
 
-// Mapped reports whether m is the host's view of other memory, which a device has again at
-// its last Release.
+// Mapped reports whether m is the host's view of other memory, which a device has again at its last Release.
 func (m *Memory) Mapped() bool { return m != nil && m.mapping != nil && m.mapping.home != m }
+
+// attachment is what is mapped at the memory's addresses, or nil.
+func (m *Memory) attachment() *shares.Attachment {
+	a, _ := m.ending.(*unmapped)
+	return (*shares.Attachment)(a)
+}
+
+// ends reports whether what is at the addresses goes with the last Release: nothing may use them then.
+func (m *Memory) ends() bool { return m.owned || m.attachment() != nil }
+
+// isTakenBack reports whether the owner takes the memory back in the order of its stream.
+func (m *Memory) isTakenBack() bool {
+	_, is := m.ending.(takenBack)
+	return is
+}
+
+// isTakenOver reports whether the memory is owned, but was not allocated by us.
+func (m *Memory) isTakenOver() bool {
+	_, is := m.ending.(freedWhole)
+	return is
+}
+
+// freedInStreamOrder reports whether the release takes effect on the stream, after what
+// is there already, instead of at once.
+func (m *Memory) freedInStreamOrder() bool {
+	//mutate:replace a backend's pool gets memory back before the work on it is ordered
+	//mutate:with m.inOrder => m.region.Allocator.Ordered()
+	return m.owned && m.inOrder || m.streams != nil && m.isTakenBack()
+}
 
 // aside is memory without references that its backend hands out again, to the host, which
 // writes at once: devices may still use it, and it is given back when they are done.

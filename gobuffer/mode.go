@@ -9,8 +9,7 @@ type Mode int32
 const (
 	// Read changes none.
 	Read Mode = iota
-	// Write writes all of them, and reads none that it has not written: a temporary is not
-	// initialised.
+	// Write writes all of them, and reads none that it has not written: a temporary is not initialised.
 	Write
 	// ReadWrite reads them, and may write some.
 	ReadWrite

@@ -9,10 +9,9 @@ import (
 	"hamr/gobuffer/internal/order"
 )
 
-// Marks is a number whose lower half is zero only while no work is recorded for the
-// memory; bit 1 is clear only while none of hamr's own is. It is for callers to whom
-// asking Covering each time would cost too much. Work on the Array's own stream, the
-// default one, too, is not recorded.
+// Marks is a number whose lower half is zero only while no work is recorded for the memory; bit 1 is clear only while
+// none of hamr's own is. It is for callers to whom asking Covering each time would cost too much. Work on the Array's
+// own stream, the default one, too, is not recorded.
 func (m *Memory) Marks() *atomic.Uint64 {
 	if m.check() != nil {
 		return nil
@@ -68,8 +67,7 @@ func (m *Memory) usesStream(s backends.Stream) bool {
 
 // hasStream reports whether work on a stream may touch the memory.
 func (m *Memory) hasStream(s backends.Stream) bool {
-	// Pinned memory belongs to no device, so the default stream of one says
-	// nothing about it.
+	// Pinned memory belongs to no device, so the default stream of one says nothing about it.
 	return m != nil && m.streams != nil && (m.kind != backends.Pinned || s != 0)
 }
 

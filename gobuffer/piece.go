@@ -37,8 +37,7 @@ func (p piece) region() backends.Region {
 	return r
 }
 
-// dense reports whether the elements fill their span, whichever index runs
-// fastest.
+// dense reports whether the elements fill their span, whichever index runs fastest.
 func (p piece) dense() bool { return p.layout.ContiguousC() || p.layout.ContiguousF() }
 
 func offset(a backends.Address, by int) backends.Address { return backends.Address(int(a) + by) }

@@ -7,10 +7,9 @@ import (
 	"hamr/gobuffer/internal/order"
 )
 
-// Read copies size bytes, from at on, to ordinary host memory at target and returns
-// when they are there. s is the stream that the elements are used on. The host must
-// not reach the memory itself. It is what Access and the contents operations do, for
-// callers who do so for a few elements at a time.
+// Read copies size bytes, from at on, to ordinary host memory at target and returns when they are there. s is the
+// stream that the elements are used on. The host must not reach the memory itself. It is what Access and the contents
+// operations do, for callers who do so for a few elements at a time.
 func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) error {
 	return m.ReadUntil(nil, target, at, size, s)
 }
@@ -71,8 +70,7 @@ func (p piece) readAfter(before order.Works, target backends.Address, size int) 
 	return p.memory.uses.Done(before)
 }
 
-// read copies bytes to the host by w's stream, which runs after what was pending before, and waits
-// for it.
+// read copies bytes to the host by w's stream, which runs after what was pending before, and waits for it.
 func (p piece) read(w *order.Work, target backends.Address, size int, before order.Works) error {
 	m := p.memory
 	if m.runtime.tracing() {

@@ -8,9 +8,8 @@ import (
 	"hamr/gobuffer/internal/order"
 )
 
-// rearrange is copyElements for two pieces that differ in strides or type and of
-// which the host does not reach at least one, by kernels of the devices. The error
-// is errors.ErrUnsupported, and nothing was done, where these cannot.
+// rearrange is copyElements for two pieces that differ in strides or type and of which the host does not reach at least
+// one, by kernels of the devices. The error is errors.ErrUnsupported, and nothing was done, where these cannot.
 func (r *Runtime) rearrange(dst, src piece, t Transfer) error {
 	strangers := !dst.onHost() && !src.onHost() && dst.memory.backend != src.memory.backend
 	if strangers && src.layout.NBytes() <= smallEnough {
@@ -65,8 +64,7 @@ func (p piece) reaches(q piece) bool {
 		q.memory.region.Device == p.memory.region.Device
 }
 
-// plain is the layout of p's elements as type t without gaps: in p's own order
-// where that has none, else in C order.
+// plain is the layout of p's elements as type t without gaps: in p's own order where that has none, else in C order.
 func (p piece) plain(t arrayiface.ElementType) arrayiface.Layout {
 	if t == p.layout.Type && p.dense() {
 		return p.layout
@@ -79,9 +77,8 @@ func (p piece) plain(t arrayiface.ElementType) arrayiface.Layout {
 	return layout
 }
 
-// rearrangeAtTarget brings the source's elements to dst's device in the given layout,
-// from which that puts them in their places. The error is errors.ErrUnsupported, and
-// dst is as it was, if the device cannot or has no room.
+// rearrangeAtTarget brings the source's elements to dst's device in the given layout, from which that puts them in
+// their places. The error is errors.ErrUnsupported, and dst is as it was, if the device cannot or has no room.
 func (r *Runtime) rearrangeAtTarget(layout arrayiface.Layout, dst, src piece, t Transfer) error {
 	stage := dst.beside(layout)
 	return r.withScratch(&stage, dst.converts(dst, stage), func() error {
@@ -135,9 +132,8 @@ func (side piece) converts(dst, src piece) bool {
 	return side.memory.converter.Converts(to, from, side.stream)
 }
 
-// scratch is memory on p's device for as long as one operation takes: from a
-// stream-ordered pool where there is one, since giving other memory back waits for
-// the device.
+// scratch is memory on p's device for as long as one operation takes: from a stream-ordered pool where there is one,
+// since giving other memory back waits for the device.
 func (r *Runtime) scratch(p piece, size int) (*Memory, error) {
 	own := p.memory.region.Allocator
 	for _, a := range backends.Allocators() {
@@ -177,8 +173,7 @@ func (p piece) strided() backends.Strided {
 		Strides: p.layout.Strides}
 }
 
-// deviceElement is t as devices are told of it: only by its size if they cannot
-// convert it.
+// deviceElement is t as devices are told of it: only by its size if they cannot convert it.
 func deviceElement(t arrayiface.ElementType) backends.Element {
 	kinds := [...]backends.ElementKind{
 		arrayiface.KindBool:     backends.Boolean,

@@ -6,9 +6,8 @@ import (
 	"hamr/gobuffer/internal/order"
 )
 
-// Release drops a reference. With the last one the memory is freed, in the
-// order of its stream, or its owner is told. The error is the backend's; the
-// memory counts as released all the same, save where ReleasePostponed is needed.
+// Release drops a reference. With the last one the memory is freed, in the order of its stream, or its owner is told.
+// The error is the backend's; the memory counts as released all the same, save where ReleasePostponed is needed.
 func (m *Memory) Release() error {
 	if m == nil {
 		return errNoMemory
@@ -47,8 +46,7 @@ func (m *Memory) Release() error {
 	}
 	//mutate:skip memory is released under pending work
 	late := m.settleBeforeRelease()
-	// A wait reports what went wrong before it, too. Only a second one says
-	// whether the work is over.
+	// A wait reports what went wrong before it, too. Only a second one says whether the work is over.
 	over := late == nil || m.settleBeforeRelease() == nil
 	free := m.giveBack
 	if !over || m.ends() && waits {

@@ -2,8 +2,7 @@ package gobuffer
 
 import "hamr/gobuffer/internal/order"
 
-// replace makes a what next is, which must not be used any more. After an error,
-// a is as before and next is closed.
+// replace makes a what next is, which must not be used any more. After an error, a is as before and next is closed.
 func (a *Array) replace(next *Array) error {
 	old := *a
 	// Late failures of work on the old memory are the operation's own.

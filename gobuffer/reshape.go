@@ -29,12 +29,10 @@ func (c Copying) String() string {
 	return fmt.Sprintf("Copying(%d)", uint8(c))
 }
 
-// Reshape returns the same elements, in C order, in another shape, of which one entry
-// may be -1 and stands for what the others leave. It is a view of the same memory
-// where strides reach them there, else a copy in C order by the same allocator and on
-// the same device; c may forbid or demand the copy. view says which. The caller
-// closes it. The errors are those of [arrayiface.Layout.Reshape], and an
-// *ArgumentError where only a copy would do and c is CopyNever.
+// Reshape returns the same elements, in C order, in another shape, of which one entry may be -1 and stands for what the
+// others leave. It is a view of the same memory where strides reach them there, else a copy in C order by the same
+// allocator and on the same device; c may forbid or demand the copy. view says which. The caller closes it. The errors
+// are those of [arrayiface.Layout.Reshape], and an *ArgumentError where only a copy would do and c is CopyNever.
 func (a *Array) Reshape(shape []int, c Copying) (reshaped *Array, view bool, err error) {
 	if err := a.check(); err != nil {
 		return nil, false, err

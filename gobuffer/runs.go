@@ -10,10 +10,9 @@ import (
 	"hamr/gobuffer/internal/order"
 )
 
-// inMemoryOrder returns the same elements of both with dimensions of more than one
-// index alone, ordered as the target's memory is, outermost first, and none of which
-// goes down there. Of the elements that one of the target is repeated for, the last
-// stays, as in NumPy.
+// inMemoryOrder returns the same elements of both with dimensions of more than one index alone, ordered as the target's
+// memory is, outermost first, and none of which goes down there. Of the elements that one of the target is repeated
+// for, the last stays, as in NumPy.
 func inMemoryOrder(dst, src piece) (piece, piece) {
 	type axis struct{ n, d, s int }
 	var axes []axis
@@ -89,8 +88,7 @@ func (dst piece) takesRunsOf(src piece) bool {
 	return own == shared && !dst.overlaps(src)
 }
 
-// copyRuns makes dst's elements those of src, where dst takesRunsOf src, by a copy of
-// each run.
+// copyRuns makes dst's elements those of src, where dst takesRunsOf src, by a copy of each run.
 func (r *Runtime) copyRuns(dst, src piece, t Transfer) error {
 	length, outer := runs(dst.layout, src.layout)
 	if outer == 0 {
@@ -118,8 +116,7 @@ func (r *Runtime) copyRuns(dst, src piece, t Transfer) error {
 	})
 }
 
-// fillRuns sets the elements of dst, which the host does not reach, to one element's
-// bytes, by a fill of each run.
+// fillRuns sets the elements of dst, which the host does not reach, to one element's bytes, by a fill of each run.
 func (r *Runtime) fillRuns(dst piece, pattern []byte, t Transfer) error {
 	dst, _ = inMemoryOrder(dst, dst)
 	length, outer := runs(dst.layout)
@@ -151,8 +148,7 @@ func (m *Memory) finish(w *order.Work) {
 		return
 	}
 	if m.streams.Synchronize(m.context(), w.Stream) != nil {
-		// A wait reports what went wrong before it. Only a second one says whether
-		// the work is over.
+		// A wait reports what went wrong before it. Only a second one says whether the work is over.
 		_ = m.streams.Synchronize(m.context(), w.Stream)
 	}
 }

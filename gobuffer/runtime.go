@@ -96,9 +96,8 @@ func (r *Runtime) effort(a backends.Allocator) int {
 
 var process atomic.Pointer[Runtime]
 
-// Use makes the given backends the process's own, for New and the other
-// functions that name no Runtime. It is meant to be called once, at the start;
-// memory made earlier stays with the Runtime that made it.
+// Use makes the given backends the process's own, for New and the other functions that name no Runtime. It is meant to
+// be called once, at the start; memory made earlier stays with the Runtime that made it.
 func Use(list ...backends.Backend) error {
 	r, err := NewRuntime(list...)
 	if err != nil {
@@ -141,8 +140,7 @@ func (r *Runtime) Backend(a backends.Allocator) (backends.Backend, error) {
 	return r.backends.Backend(a)
 }
 
-// Named returns the backend with a name, probed. The error is a
-// *backends.UnavailableError if its runtime is absent.
+// Named returns the backend with a name, probed. The error is a *backends.UnavailableError if its runtime is absent.
 func (r *Runtime) Named(name string) (backends.Backend, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -164,8 +162,7 @@ func (r *Runtime) Locate(at backends.Address) (backends.Location, error) {
 // devices present: page-locked memory if there is any, else malloc.
 func (r *Runtime) HostAllocator() backends.Allocator { return r.preferred(true) }
 
-// DeviceAllocator returns the preferred allocator of the devices present, see
-// backends.Facts.Preference, else malloc.
+// DeviceAllocator returns the preferred allocator of the devices present, see backends.Facts.Preference, else malloc.
 func (r *Runtime) DeviceAllocator() backends.Allocator { return r.preferred(false) }
 
 func (r *Runtime) preferred(pinned bool) backends.Allocator {

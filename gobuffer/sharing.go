@@ -36,9 +36,8 @@ func ableOn[T any](r *Runtime, a backends.Allocator, device int, lacks string) (
 	return able, number, nil
 }
 
-// SharedUnit returns what sizes of shared memory are rounded up to, in bytes, by the backend that
-// serves allocator a. The error is a *backends.UnavailableError where the device's memory cannot be
-// shared by descriptor.
+// SharedUnit returns what sizes of shared memory are rounded up to, in bytes, by the backend that serves allocator a.
+// The error is a *backends.UnavailableError where the device's memory cannot be shared by descriptor.
 func (r *Runtime) SharedUnit(a backends.Allocator, device int) (int, error) {
 	s, device, err := r.sharer(a, device)
 	if err != nil {
@@ -61,12 +60,11 @@ func sharedSize(s backends.Sharer, device, size int) (int, error) {
 
 const maximumShared = 1 << 62
 
-// NewShared returns new memory of size bytes, rounded up to SharedUnit's, that other processes map
-// by a descriptor, with one reference: memory of the backend that serves allocator a, on one of its
-// devices, or the host's. The descriptor is closed on exec and is the caller's to close; the memory
-// lasts while anyone has it mapped or has a descriptor of it. Memory of the host is zero, other
-// memory is not initialised. It counts as adopted: it does not grow, and the last Release ends the
-// mapping when work with it is over.
+// NewShared returns new memory of size bytes, rounded up to SharedUnit's, that other processes map by a descriptor,
+// with one reference: memory of the backend that serves allocator a, on one of its devices, or the host's. The
+// descriptor is closed on exec and is the caller's to close; the memory lasts while anyone has it mapped or has a
+// descriptor of it. Memory of the host is zero, other memory is not initialised. It counts as adopted: it does not
+// grow, and the last Release ends the mapping when work with it is over.
 func (r *Runtime) NewShared(a backends.Allocator, device, size int) (m *Memory, descriptor int, err error) {
 	s, device, err := r.sharer(a, device)
 	if err != nil {
@@ -94,11 +92,10 @@ func (r *Runtime) NewShared(a backends.Allocator, device, size int) (m *Memory, 
 	return m, descriptor, nil
 }
 
-// MapShared maps memory of NewShared, of whatever process, that a descriptor is of, which stays the
-// caller's and may be closed at once. a is an allocator of the backend that has made it, the device
-// that which it is on. size is what NewShared was asked for, or less. Who writes where readOnly is
-// true is refused by the device, on the host by SIGSEGV. The memory counts as adopted: the last
-// Release ends the mapping when work with it is over.
+// MapShared maps memory of NewShared, of whatever process, that a descriptor is of, which stays the caller's and may be
+// closed at once. a is an allocator of the backend that has made it, the device that which it is on. size is what
+// NewShared was asked for, or less. Who writes where readOnly is true is refused by the device, on the host by SIGSEGV.
+// The memory counts as adopted: the last Release ends the mapping when work with it is over.
 func (r *Runtime) MapShared(a backends.Allocator, device, descriptor, size int, readOnly bool) (*Memory, error) {
 	s, device, err := r.sharer(a, device)
 	if err != nil {
@@ -133,9 +130,8 @@ func (r *Runtime) attach(a *shares.Attachment) (*Memory, error) {
 
 func (m *Memory) isShared() bool { return m.attachment() != nil && m.attachment().Sharer != nil }
 
-// Protect makes memory of NewShared and MapShared read-only where it is, in this process, when work
-// with it is over, and other libraries' on its device. It refuses other memory. After an error it is
-// as before.
+// Protect makes memory of NewShared and MapShared read-only where it is, in this process, when work with it is over,
+// and other libraries' on its device. It refuses other memory. After an error it is as before.
 func (m *Memory) Protect() error {
 	if err := m.settleShared(); err != nil {
 		return err

@@ -21,9 +21,8 @@ func (r *Runtime) SharedPool(a backends.Allocator, device int) (descriptor int, 
 	return s.SharedPool(a, device)
 }
 
-// ExportPooled returns the bytes that the memory is imported by where its pool is, and where in
-// what is imported so it starts, in bytes. It waits for work on it. The caller keeps the memory until nobody has it
-// imported any more.
+// ExportPooled returns the bytes that the memory is imported by where its pool is, and where in what is imported so it
+// starts, in bytes. It waits for work on it. The caller keeps the memory until nobody has it imported any more.
 func (m *Memory) ExportPooled() (exported []byte, offset int, err error) {
 	if err := m.check(); err != nil {
 		return nil, 0, err
@@ -44,9 +43,8 @@ type ImportedPool struct {
 	pool    *shares.Pool
 }
 
-// ImportPool imports a pool of SharedPool, of another process, by its descriptor, which stays the
-// caller's and may be closed at once. a is an allocator of the same backend; device is that which the
-// pool is of. The caller closes it.
+// ImportPool imports a pool of SharedPool, of another process, by its descriptor, which stays the caller's and may be
+// closed at once. a is an allocator of the same backend; device is that which the pool is of. The caller closes it.
 func (r *Runtime) ImportPool(a backends.Allocator, device, descriptor int) (*ImportedPool, error) {
 	_, device, err := r.poolSharer(a, device)
 	if err != nil {

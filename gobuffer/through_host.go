@@ -7,11 +7,10 @@ import (
 	"hamr/backends"
 )
 
-// copyElements makes dst's elements equal to src's, converted to dst's type.
-// The shapes are equal. It works for any two places, any strides, and elements
-// that overlap: where the host reaches both it is one pass, where both are plain
-// and alike it is one copy by the device, and else a device that can rearranges
-// or converts them, or the strided or converted side goes through the host.
+// copyElements makes dst's elements equal to src's, converted to dst's type. The shapes are equal. It works for any two
+// places, any strides, and elements that overlap: where the host reaches both it is one pass, where both are plain and
+// alike it is one copy by the device, and else a device that can rearranges or converts them, or the strided or
+// converted side goes through the host.
 func (r *Runtime) copyElements(dst, src piece, t Transfer) error {
 	if dst.layout.Count() == 0 {
 		return nil
@@ -92,8 +91,7 @@ func (r *Runtime) copyThroughHost(dst, src piece, t Transfer) error {
 	return r.copyOnHost(dst, host)
 }
 
-// onHost returns p itself, if the host reaches it, or the span of it in host
-// memory. free ends its use.
+// onHost returns p itself, if the host reaches it, or the span of it in host memory. free ends its use.
 func (r *Runtime) onHost(p piece) (host piece, free func(), err error) {
 	if p.onHost() {
 		return p, func() {}, p.settle()
@@ -114,9 +112,8 @@ func (r *Runtime) onHost(p piece) (host piece, free func(), err error) {
 	return host, func() { m.Release() }, nil
 }
 
-// scatter writes the elements of dst, which the host does not reach, and no other
-// byte: from src as it is, run by run, where the runs of both are the same bytes,
-// else from elements without gaps that the host has made.
+// scatter writes the elements of dst, which the host does not reach, and no other byte: from src as it is, run by run,
+// where the runs of both are the same bytes, else from elements without gaps that the host has made.
 func (r *Runtime) scatter(dst, src piece, t Transfer) error {
 	dst, src = inMemoryOrder(dst, src)
 	if dst.takesRunsOf(src) {

@@ -15,24 +15,20 @@ type Transfer int32
 
 // The transfer modes, with HAMR's values.
 const (
-	// Async waits for nothing that it need not: Synchronize before touching the
-	// data from another stream, or from the host without asking for Access. What
-	// was moved to ordinary host memory is there all the same, since that is read
-	// without asking anybody; and Access by the host waits in every mode.
+	// Async waits for nothing that it need not: Synchronize before touching the data from another stream, or from the host
+	// without asking for Access. What was moved to ordinary host memory is there all the same, since that is read without
+	// asking anybody; and Access by the host waits in every mode.
 	Async Transfer = 0
-	// SyncHost waits for movements from a device to the host, so that the host
-	// never reads too early.
+	// SyncHost waits for movements from a device to the host, so that the host never reads too early.
 	SyncHost Transfer = 1
 	// Sync waits for every movement.
 	Sync Transfer = 2
 
-	// deferred is Async for movements to ordinary host memory, too: whoever asks for it waits
-	// before he returns.
+	// deferred is Async for movements to ordinary host memory, too: whoever asks for it waits before he returns.
 	deferred Transfer = -1
 )
 
-// smallEnough is how many bytes the host rearranges or converts sooner than a
-// device could be told to.
+// smallEnough is how many bytes the host rearranges or converts sooner than a device could be told to.
 const smallEnough = 64 << 10
 
 // String returns "async", "sync_host" or "sync".

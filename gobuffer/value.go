@@ -20,8 +20,7 @@ func (p *pattern) bytes() []byte {
 	return p.room[:p.size]
 }
 
-// set makes p what value is as an element of type t. It fails if t cannot hold
-// the value.
+// set makes p what value is as an element of type t. It fails if t cannot hold the value.
 func (p *pattern) set(t arrayiface.ElementType, value Value) error {
 	if t == value.Type && t.Valid() {
 		p.size = copy(p.room[:], unsafe.Slice((*byte)(value.Pointer), t.Size()))

@@ -67,9 +67,7 @@ type tellOnce struct {
 
 const mostUses = 256 // of one memory that are not over, and of the recent ones
 
-func newWitness(c *Checker) *witness {
-	return &witness{checker: c, order: order.NewSequence(), told: map[tellOnce]bool{}}
-}
+func newWitness(c *Checker) *witness { return &witness{checker: c, order: order.NewSequence(), told: map[tellOnce]bool{}} }
 
 // add has the uses of memory looked at from now on.
 func (w *witness) add(m *Memory) {
@@ -284,8 +282,7 @@ func (w *witness) misuse(k *knownMemory, use *Usage) *Misuse {
 			return nil
 		}
 		return &Misuse{Library: m.library, Region: m.region, Size: k.kept.size, Stream: k.kept.stream,
-			Offset:    int(use.At - k.at),
-			Allocated: k.kept.lives.allocated, Freed: k.kept.lives.freed, Used: use}
+			Offset: int(use.At - k.at), Allocated: k.kept.lives.allocated, Freed: k.kept.lives.freed, Used: use}
 	}
 	var found *Misuse
 	k.uses = slices.DeleteFunc(k.uses, func(earlier *Usage) bool {
@@ -298,8 +295,7 @@ func (w *witness) misuse(k *knownMemory, use *Usage) *Misuse {
 			(t.queue != use.touch.queue || t.number != use.touch.number) && w.once(tellOnce{k.memory, use.Name, earlier.Name}) {
 			m := k.memory
 			found = &Misuse{Library: m.library, Region: m.region, Size: m.Size(), Stream: m.ordered(),
-				Offset:    int(use.At - k.at),
-				Allocated: k.born, Used: use, Earlier: earlier}
+				Offset: int(use.At - k.at), Allocated: k.born, Used: use, Earlier: earlier}
 		}
 		return false
 	})

@@ -7,11 +7,10 @@ import (
 	"hamr/gobuffer/internal/order"
 )
 
-// Write copies size bytes of ordinary host memory at source to the memory, from at on, and
-// returns when source may be changed. s is the stream that the elements are used on. It is what
-// Array.Write does for callers who do so for a few elements at a time; t says what is waited for.
-// It reports false, and has done nothing, where there is more to it: where the host reaches the
-// memory or has to map it, or an access writes some elements.
+// Write copies size bytes of ordinary host memory at source to the memory, from at on, and returns when source may be
+// changed. s is the stream that the elements are used on. It is what Array.Write does for callers who do so for a few
+// elements at a time; t says what is waited for. It reports false, and has done nothing, where there is more to it:
+// where the host reaches the memory or has to map it, or an access writes some elements.
 func (m *Memory) Write(at, source backends.Address, size int, s backends.Stream, t Transfer) (done bool, err error) {
 	if err := m.check(); err != nil {
 		return false, err

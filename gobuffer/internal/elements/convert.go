@@ -7,8 +7,7 @@ import (
 	ai "hamr/arrayiface"
 )
 
-// ErrNoRule is what Convert and its kin wrap for element types that they do not
-// know.
+// ErrNoRule is what Convert and its kin wrap for element types that they do not know.
 var ErrNoRule error = ruleError("no sound rule")
 
 type ruleError string
@@ -29,10 +28,9 @@ func checkPair(dt, st ai.ElementType) error {
 	return noRule(dt, st)
 }
 
-// Convert writes n elements of type st that follow one another at src as type
-// dt to dst, by the rules in the package's documentation; elements of one type
-// are copied as they are. The two may overlap if the types are the same. From
-// 4 MiB of output the work is shared among up to 8 goroutines.
+// Convert writes n elements of type st that follow one another at src as type dt to dst, by the rules in the package's
+// documentation; elements of one type are copied as they are. The two may overlap if the types are the same. From 4 MiB
+// of output the work is shared among up to 8 goroutines.
 func Convert(dst unsafe.Pointer, dt ai.ElementType, src unsafe.Pointer, st ai.ElementType, n int) error {
 	if err := checkPair(dt, st); err != nil {
 		return err

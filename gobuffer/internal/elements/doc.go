@@ -1,11 +1,10 @@
-// Package elements converts, gathers, scatters, fills and prints the elements
-// of arrays in host memory. It knows addresses and layouts only: who owns the
-// memory, and whether it may be touched, is the caller's business.
+// Package elements converts, gathers, scatters, fills and prints the elements of arrays in host memory. It knows
+// addresses and layouts only: who owns the memory, and whether it may be touched, is the caller's business.
 //
 // # Rules of conversion
 //
-// They are those of NumPy's astype on x86-64, on every architecture (seen with
-// NumPy 2.4.6 and ml_dtypes; testdata/numpy_casts.py asks them):
+// They are those of NumPy's astype on x86-64, on every architecture (seen with NumPy 2.4.6 and ml_dtypes;
+// testdata/numpy_casts.py asks them):
 //
 //   - integer to integer keeps the low bits;
 //   - to Bool is x != 0, so NaN is true, and a complex number is true when
@@ -26,6 +25,5 @@
 //     large, one without a negative zero has zero for it, and Float8E8M0FNU,
 //     which has neither zero nor sign, NaN for both.
 //
-// No address needs to be aligned. Nothing here keeps an address after it
-// returns.
+// No address needs to be aligned. Nothing here keeps an address after it returns.
 package elements

@@ -18,8 +18,7 @@ func Fill(dst unsafe.Pointer, l ai.Layout, pattern []byte) error {
 	return CopyStrided(dst, l, unsafe.Pointer(&pattern[0]), same)
 }
 
-// Pattern converts the element of type st at src to t and returns its bytes,
-// the first size of value.
+// Pattern converts the element of type st at src to t and returns its bytes, the first size of value.
 func Pattern(t ai.ElementType, src unsafe.Pointer, st ai.ElementType) (value [16]byte, size int, err error) {
 	err = Convert(unsafe.Pointer(&value), t, src, st, 1)
 	return value, t.Size(), err

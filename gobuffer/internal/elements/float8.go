@@ -123,9 +123,8 @@ func (f *float8) encode(bits uint32) uint8 {
 	return sign | uint8(code)
 }
 
-// encodeScale has ml_dtypes' rules. Of a number without a mantissa the last bit
-// is the hidden one, which is odd: a tie goes up. Below a float32's smallest
-// normal number everything goes up, but nothing below this type's smallest.
+// encodeScale has ml_dtypes' rules. Of a number without a mantissa the last bit is the hidden one, which is odd: a tie
+// goes up. Below a float32's smallest normal number everything goes up, but nothing below this type's smallest.
 func (f *float8) encodeScale(bits uint32) uint8 {
 	const smallest = 1 << (f32Mantissa - 1)
 	switch {

@@ -50,8 +50,7 @@ func rare32To16(bits uint32) uint16 {
 	case bits >= 143<<23:
 		return sign | f16Infinity
 	}
-	// At 0.5 a float32 counts in steps of 2⁻²⁴, the smallest Float16: the
-	// addition does the rounding.
+	// At 0.5 a float32 counts in steps of 2⁻²⁴, the smallest Float16: the addition does the rounding.
 	const half = 126 << 23
 	return sign | uint16(math.Float32bits(math.Float32frombits(bits)+0.5)-half)
 }
@@ -82,8 +81,7 @@ func rare64To16(bits uint64) uint16 {
 	return sign | uint16(math.Float64bits(math.Float64frombits(bits)+magic)-math.Float64bits(magic))
 }
 
-// quietest16 is NumPy's choice: a payload lost to narrowing becomes 1, for
-// without any it would be infinity.
+// quietest16 is NumPy's choice: a payload lost to narrowing becomes 1, for without any it would be infinity.
 func quietest16(payload uint16) uint16 {
 	return f16Infinity | max(payload, 1)
 }
@@ -91,8 +89,7 @@ func quietest16(payload uint16) uint16 {
 // BFloat16ToFloat32 is exact.
 func BFloat16ToFloat32(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
 
-// Float32ToBFloat16 rounds to nearest, ties to even; every NaN becomes the
-// quiet NaN of its sign.
+// Float32ToBFloat16 rounds to nearest, ties to even; every NaN becomes the quiet NaN of its sign.
 func Float32ToBFloat16(f float32) uint16 {
 	bits := math.Float32bits(f)
 	if f != f {

@@ -5,8 +5,7 @@ import (
 	"unsafe"
 )
 
-// A kernel converts n elements that follow one another, both addresses aligned
-// for their types.
+// A kernel converts n elements that follow one another, both addresses aligned for their types.
 type kernel func(dst, src unsafe.Pointer, n int)
 
 type integer interface {
@@ -21,8 +20,7 @@ func spans[D, S any](dst, src unsafe.Pointer, n int) ([]D, []S) {
 	return unsafe.Slice((*D)(dst), n), unsafe.Slice((*S)(src), n)
 }
 
-// plain serves where Go's own conversion says the same on every architecture:
-// all but floating point to integer.
+// plain serves where Go's own conversion says the same on every architecture: all but floating point to integer.
 func plain[D, S number](dst, src unsafe.Pointer, n int) {
 	d, s := spans[D, S](dst, src, n)
 	for len(s) >= 4 && len(d) >= 4 {

@@ -17,8 +17,7 @@ func allKernels() (table [ai.NumTypes][ai.NumTypes]kernel) {
 	return table
 }
 
-// kernelFor gives nil where no rule converts st to dt, or where both are the
-// same and bytes are simply moved.
+// kernelFor gives nil where no rule converts st to dt, or where both are the same and bytes are simply moved.
 func kernelFor(dt, st ai.ElementType) kernel {
 	if int(dt) >= ai.NumTypes || int(st) >= ai.NumTypes {
 		return nil
@@ -49,8 +48,7 @@ func pair(dt, st ai.ElementType) kernel {
 	return natives[source.native-1][target.native-1]
 }
 
-// via converts in two steps, a block at a time so that the middle stays in the
-// nearest cache.
+// via converts in two steps, a block at a time so that the middle stays in the nearest cache.
 func via(dt, mid, st ai.ElementType) kernel {
 	first, second := pair(mid, st), pair(dt, mid)
 	if first == nil || second == nil {

@@ -19,8 +19,7 @@ func workersFor(bytes int) int {
 	return min(runtime.GOMAXPROCS(0), maxWorkers, bytes>>20)
 }
 
-// inParallel cuts 0…n into one part for each goroutine and returns when all
-// parts are done.
+// inParallel cuts 0…n into one part for each goroutine and returns when all parts are done.
 func inParallel(n, bytes int, part func(from, to int)) {
 	workers := min(workersFor(bytes), n)
 	if workers <= 1 {

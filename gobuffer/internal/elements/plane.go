@@ -6,8 +6,7 @@ import (
 	ai "hamr/arrayiface"
 )
 
-// tileSide squared elements of 8 bytes and their cache lines on both sides fit
-// a first-level cache.
+// tileSide squared elements of 8 bytes and their cache lines on both sides fit a first-level cache.
 const tileSide = 32
 
 // longRow elements are worth a kernel's call of their own, rather than moving
@@ -106,8 +105,7 @@ func move2D(size int, dst, src unsafe.Pointer, outer, inner dim) {
 			return
 		}
 	}
-	// Arrays of bytes have no alignment to keep, and compile to one load and
-	// one store.
+	// Arrays of bytes have no alignment to keep, and compile to one load and one store.
 	switch size {
 	case 1:
 		loop2D[[1]byte](dst, src, outer, inner)

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// A value has an integer or a bool in bits, in re and im the parts of a number with a
-// point.
+// A value has an integer or a bool in bits, in re and im the parts of a number with a point.
 type value struct {
 	bits   uint64
 	re, im float64

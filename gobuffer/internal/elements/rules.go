@@ -11,9 +11,8 @@ import (
 type rule struct {
 	// native is set for those that Go itself calculates with.
 	native native
-	// hub is the type through which one of the others reaches the rest, by two
-	// kernels. Nothing is lost on the way but what the rules of this package say:
-	// exact has the pairs that would lose more.
+	// hub is the type through which one of the others reaches the rest, by two kernels. Nothing is lost on the way but
+	// what the rules of this package say: exact has the pairs that would lose more.
 	hub            ai.ElementType
 	toHub, fromHub kernel
 	// load reads one element's bytes.
@@ -57,8 +56,7 @@ var rules [ai.NumTypes]rule = [...]rule{
 	ai.Float8E8M0FNU:     float8Rule(0, f32Bias, scale),
 }
 
-// exact has the pairs of which at least one type has a hub and that do not go
-// through it.
+// exact has the pairs of which at least one type has a hub and that do not go through it.
 func exact(dt, st ai.ElementType) kernel {
 	switch [2]ai.ElementType{dt, st} {
 	case [2]ai.ElementType{ai.Float16, ai.Float64}:

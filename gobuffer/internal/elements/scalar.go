@@ -23,8 +23,7 @@ func load(src unsafe.Pointer, t ai.ElementType) scalar {
 type ValueError struct {
 	// Value as printed, the type's name, and what that type holds.
 	Value, Type, Accepted string
-	// WrongType is set where no value of this kind would do: a TypeError in
-	// Python, where the others are a ValueError.
+	// WrongType is set where no value of this kind would do: a TypeError in Python, where the others are a ValueError.
 	WrongType bool
 }
 
@@ -35,12 +34,10 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("value %s does not fit %s: accepted are %s", e.Value, e.Type, e.Accepted)
 }
 
-// Representable refuses, with a *ValueError, a scalar that conversion to t would
-// silently turn into another number: an integer out of range, a floating point
-// number that is not finite or out of range for an integer type, a finite one
-// that would become infinite in a floating point type, a complex number for a
-// real type. A lost fraction and rounding are allowed, and in float8 overflow to
-// infinity, or to NaN where there is none, as in ml_dtypes; Bool holds anything.
+// Representable refuses, with a *ValueError, a scalar that conversion to t would silently turn into another number: an
+// integer out of range, a floating point number that is not finite or out of range for an integer type, a finite one
+// that would become infinite in a floating point type, a complex number for a real type. A lost fraction and rounding
+// are allowed, and in float8 overflow to infinity, or to NaN where there is none, as in ml_dtypes; Bool holds anything.
 func Representable(t ai.ElementType, src unsafe.Pointer, st ai.ElementType) error {
 	if !t.Valid() || !st.Valid() {
 		return noRule(t, st)

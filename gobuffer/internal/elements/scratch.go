@@ -12,8 +12,7 @@ import (
 // calls wait for one that goes on while garbage is collected.
 const pieceLen = 1 << 18
 
-// blockLen elements of any type fit half a scratch, and a scratch of the
-// common types a first-level cache.
+// blockLen elements of any type fit half a scratch, and a scratch of the common types a first-level cache.
 const blockLen = 1024
 
 type scratch struct{ a, b [2 * blockLen]uint64 }

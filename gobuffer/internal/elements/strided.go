@@ -8,12 +8,10 @@ import (
 	ai "hamr/arrayiface"
 )
 
-// CopyStrided writes each element of the array at src to the same place of the
-// array at dst, converted by the rules in the package's documentation. Both
-// layouts have the same shape; strides are in bytes and may be 0, negative or
-// no multiple of the element's size. The arrays share no memory, or are one and
-// the same. Where dst repeats an element by a stride of 0 the last value stays;
-// where its elements overlap otherwise, which value stays is not defined.
+// CopyStrided writes each element of the array at src to the same place of the array at dst, converted by the rules in
+// the package's documentation. Both layouts have the same shape; strides are in bytes and may be 0, negative or no
+// multiple of the element's size. The arrays share no memory, or are one and the same. Where dst repeats an element by
+// a stride of 0 the last value stays; where its elements overlap otherwise, which value stays is not defined.
 func CopyStrided(dst unsafe.Pointer, dl ai.Layout, src unsafe.Pointer, sl ai.Layout) error {
 	if !slices.Equal(dl.Shape, sl.Shape) {
 		return fmt.Errorf("elements: cannot copy shape %v to shape %v", sl.Shape, dl.Shape)
@@ -106,9 +104,8 @@ func (w *work) coalesce() {
 	}
 }
 
-// choosePlane moves the dimension that src likes best next to the one that dst
-// likes best. When they differ, the plane is walked in tiles that keep the cache
-// lines of both.
+// choosePlane moves the dimension that src likes best next to the one that dst likes best. When they differ, the plane
+// is walked in tiles that keep the cache lines of both.
 func (w *work) choosePlane() {
 	last := len(w.dims) - 1
 	best := last
@@ -129,8 +126,7 @@ func (w *work) sameStrides() bool {
 	return !slices.ContainsFunc(w.dims, func(d dim) bool { return d.d != d.s })
 }
 
-// axisToSplit prefers the outermost dimension that gives every worker some, as
-// its parts lie apart.
+// axisToSplit prefers the outermost dimension that gives every worker some, as its parts lie apart.
 func (w *work) axisToSplit(workers int) int {
 	longest := 0
 	for i, d := range w.dims {

@@ -12,12 +12,10 @@ const (
 	textEdge    = 3
 )
 
-// Text prints the elements of the array at src in C order, whatever its shape,
-// as upstream HAMR prints a buffer: in braces, ", " between elements and a line
-// feed after it before each whose index is a multiple of 8. Numbers print as
-// Python's repr does, but floats that are whole without ".0". Of more than limit
-// elements, if limit is positive, only the first and last three are printed,
-// around "...", as NumPy does.
+// Text prints the elements of the array at src in C order, whatever its shape, as upstream HAMR prints a buffer: in
+// braces, ", " between elements and a line feed after it before each whose index is a multiple of 8. Numbers print as
+// Python's repr does, but floats that are whole without ".0". Of more than limit elements, if limit is positive, only
+// the first and last three are printed, around "...", as NumPy does.
 func Text(src unsafe.Pointer, l ai.Layout, limit int) string {
 	n := l.Count()
 	if Ends(n, limit) > 0 {
@@ -30,8 +28,7 @@ func Text(src unsafe.Pointer, l ai.Layout, limit int) string {
 	return b.String()
 }
 
-// Ends returns how many of n elements Text prints at each end, or zero if it prints
-// all.
+// Ends returns how many of n elements Text prints at each end, or zero if it prints all.
 func Ends(n, limit int) int {
 	if limit > 0 && n > limit && n > 2*textEdge {
 		return textEdge
@@ -39,8 +36,7 @@ func Ends(n, limit int) int {
 	return 0
 }
 
-// TextOfEnds is Text of more elements than it prints; l needs to have but those that
-// it does.
+// TextOfEnds is Text of more elements than it prints; l needs to have but those that it does.
 func TextOfEnds(src unsafe.Pointer, l ai.Layout) string {
 	n := l.Count()
 	var b strings.Builder

@@ -7,13 +7,11 @@ import (
 	"fmt"
 )
 
-// ErrFreed is returned by every use of a buffer after Close, and of a handle
-// after Release.
+// ErrFreed is returned by every use of a buffer after Close, and of a handle after Release.
 var ErrFreed = errors.New("the buffer was freed")
 
-// ErrZero is what errors.Is finds where a method was called on nil or on the zero value of
-// its type, as on what a constructor returns beside an error. The error is an *ArgumentError
-// that says what makes one.
+// ErrZero is what errors.Is finds where a method was called on nil or on the zero value of its type, as on what a
+// constructor returns beside an error. The error is an *ArgumentError that says what makes one.
 var ErrZero = errors.New("nil or a zero value")
 
 // Fault says which of Python's argument errors a bad argument is.
@@ -39,8 +37,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("Fault(%d)", uint8(f))
 }
 
-// ArgumentError names an argument, the value it had and what would have been
-// accepted.
+// ArgumentError names an argument, the value it had and what would have been accepted.
 type ArgumentError struct {
 	Fault    Fault
 	Argument string

@@ -14,8 +14,7 @@ func (u *Uses) Done(over Works) error {
 	return u.Replace(over, nil)
 }
 
-// Settle waits until no recorded work touches the memory any more. What could not be
-// waited for stays recorded.
+// Settle waits until no recorded work touches the memory any more. What could not be waited for stays recorded.
 func (u *Uses) Settle() error {
 	return u.SettleIf(func(*Work) bool { return true })
 }
@@ -89,8 +88,7 @@ func (u *Uses) pending(s backends.Stream, where int) Works {
 	return list
 }
 
-// Poll returns the pending works that are not over yet, for the caller to let go, and
-// forgets the others.
+// Poll returns the pending works that are not over yet, for the caller to let go, and forgets the others.
 func (u *Uses) Poll(s backends.Stream, where int) (busy Works, err error) {
 	pending := u.Pending(s, where)
 	if pending == nil {

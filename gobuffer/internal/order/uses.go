@@ -136,9 +136,8 @@ func (u *Uses) bits() (marks uint64) {
 	return marks
 }
 
-// Replace records next, unless it is nil, in place of works that are over or that next
-// runs after, and takes over its ticket. Others that were recorded meanwhile stay. What
-// takes the place of work of hamr's own counts as such.
+// Replace records next, unless it is nil, in place of works that are over or that next runs after, and takes over its
+// ticket. Others that were recorded meanwhile stay. What takes the place of work of hamr's own counts as such.
 func (u *Uses) Replace(old Works, next *Work) error {
 	var dropped Works
 	u.mutex.Lock()

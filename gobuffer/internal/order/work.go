@@ -11,9 +11,8 @@ import (
 	"hamr/gobuffer/internal/failures"
 )
 
-// Work is something that was enqueued and may touch memory: all that a stream holds
-// when somebody asks or, with a ticket, one part of it. The stream is a resolved one:
-// it means the same from every thread. A work never changes.
+// Work is something that was enqueued and may touch memory: all that a stream holds when somebody asks or, with a
+// ticket, one part of it. The stream is a resolved one: it means the same from every thread. A work never changes.
 type Work struct {
 	Backend backends.Backend
 	Streams backends.Streams // nil if the backend has none
@@ -24,9 +23,8 @@ type Work struct {
 	of      *Work  // the recorded one that this stands for; else nil
 }
 
-// Ticket stands for work that can be waited for by itself: what a stream held at one
-// moment, or an item that is on no stream. It is safe for concurrent use and lasts
-// while there are references to it.
+// Ticket stands for work that can be waited for by itself: what a stream held at one moment, or an item that is on no
+// stream. It is safe for concurrent use and lasts while there are references to it.
 type Ticket interface {
 	Wait() error
 	Done() (bool, error)
@@ -37,8 +35,7 @@ type Ticket interface {
 	Release() error
 }
 
-// Event is the ticket of what a stream held when it was recorded. It outlives the
-// stream.
+// Event is the ticket of what a stream held when it was recorded. It outlives the stream.
 type Event struct {
 	backend backends.Backend
 	streams backends.Streams

@@ -31,22 +31,6 @@ func onIn(slices bool, d *Descriptor, f func(a *gobuffer.Array) error) error {
 	return inSlices(func(stop *backends.Stop) error { return onUntil(stop, d, f) })
 }
 
-// change calls f on the array that d describes and, if it succeeds, describes the changed
-// array at result.
-func change(d, result *Descriptor, f func(a *gobuffer.Array) error) error {
-	return changeUntil(nil, d, result, f)
-}
-
-func changeUntil(stop *backends.Stop, d, result *Descriptor, f func(a *gobuffer.Array) error) error {
-	return onUntil(stop, d, func(a *gobuffer.Array) error {
-		if err := f(a); err != nil {
-			return err
-		}
-		result.Store(a, d)
-		return nil
-	})
-}
-
 // onBoth calls f on the arrays that d and other describe, until stop asks. other may be nil.
 func onBoth(stop *backends.Stop, d, other *Descriptor, f func(a, b *gobuffer.Array) error) (err error) {
 	defer Guard(&err)
@@ -56,21 +40,15 @@ func onBoth(stop *backends.Stop, d, other *Descriptor, f func(a, b *gobuffer.Arr
 		return err
 	}
 	defer a.Close()
-	if stop != nil {
-		a.Until(stop)
-	}
 	if other == nil {
-		return f(a, nil)
+		return f(a.Until(stop), nil)
 	}
 	b, err := other.borrowed()
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	if stop != nil {
-		b.Until(stop)
-	}
-	return f(a, b)
+	return f(a.Until(stop), b.Until(stop))
 }
 
 // onBothIn is onBoth for bytes that come from other, in slices where that may take long.
@@ -90,72 +68,62 @@ func onBothIn(bytes func() int, d, other *Descriptor, f func(a, b *gobuffer.Arra
 	return inSlices(func(stop *backends.Stop) error { return onBoth(stop, d, other, f) })
 }
 
-// changed is f that describes the changed array at result if it succeeds.
-func changed(d, result *Descriptor, f func(a, b *gobuffer.Array) error) func(a, b *gobuffer.Array) error {
+// then is f that stores the array if it succeeds.
+func then(
+	store func(a *gobuffer.Array, before *Descriptor), d *Descriptor, f func(a, b *gobuffer.Array) error,
+) func(a, b *gobuffer.Array) error {
 	return func(a, b *gobuffer.Array) error {
 		err := f(a, b)
 		if err == nil {
-			result.Store(a, d)
+			store(a, d)
 		}
 		return err
 	}
 }
 
-// written is changed for what writes elements where they are.
-func written(d, result *Descriptor, f func(a, b *gobuffer.Array) error) func(a, b *gobuffer.Array) error {
-	return func(a, b *gobuffer.Array) error {
-		err := f(a, b)
-		if err == nil {
-			result.storeWritten(a, d)
-		}
-		return err
-	}
-}
-
-// Reserve makes room for n elements; new room holds the single element of value, if that
-// is not nil.
+// Reserve makes room for n elements; new room holds the single element of value, if that is not nil.
 func Reserve(d *Descriptor, n int, value, result *Descriptor) error {
-	return onBoth(nil, d, value, changed(d, result, func(a, v *gobuffer.Array) error { return a.Reserve(n, v) }))
+	return onBoth(nil, d, value, then(result.Store, d, func(a, v *gobuffer.Array) error { return a.Reserve(n, v) }))
 }
 
 // Resize makes the array hold the elements of a shape.
 func Resize(d *Descriptor, shape []int, value, result *Descriptor) error {
-	return onBoth(nil, d, value, changed(d, result, func(a, v *gobuffer.Array) error {
+	return onBoth(nil, d, value, then(result.Store, d, func(a, v *gobuffer.Array) error {
 		return a.ResizeShape(slices.Clone(shape), v)
 	}))
 }
 
 // Append adds the elements of other behind the last.
 func Append(d, other, result *Descriptor) error {
-	return onBothIn(other.bytes, d, other, changed(d, result, (*gobuffer.Array).Append))
+	return onBothIn(other.bytes, d, other, then(result.Store, d, (*gobuffer.Array).Append))
 }
 
 // Assign replaces contents and shape by other's.
 func Assign(d, other, result *Descriptor) error {
-	return onBothIn(other.bytes, d, other, changed(d, result, (*gobuffer.Array).Assign))
+	return onBothIn(other.bytes, d, other, then(result.Store, d, (*gobuffer.Array).Assign))
 }
 
 // Set writes n elements of other, from start on, from element at on.
 func Set(d *Descriptor, at int, other *Descriptor, start, n int, result *Descriptor) error {
-	return onBothIn(other.bytes, d, other, written(d, result, func(a, b *gobuffer.Array) error {
+	return onBothIn(other.bytes, d, other, then(result.storeWritten, d, func(a, b *gobuffer.Array) error {
 		return a.Set(at, b, start, n)
 	}))
 }
 
 // Write sets every element from other, broadcast.
 func Write(d, other, result *Descriptor) error {
-	return onBothIn(d.bytes, d, other, written(d, result, (*gobuffer.Array).Write))
+	return onBothIn(d.bytes, d, other, then(result.storeWritten, d, (*gobuffer.Array).Write))
 }
 
 // Fill sets every element to the single element of value.
 func Fill(d, value, result *Descriptor) error {
-	return onBoth(nil, d, value, written(d, result, (*gobuffer.Array).Fill))
+	return onBoth(nil, d, value, then(result.storeWritten, d, (*gobuffer.Array).Fill))
 }
 
 // Move takes the contents to another allocator or device.
 func Move(d *Descriptor, allocator backends.Allocator, device int, result *Descriptor) (err error) {
 	defer Guard(&err)
-	move := func(a *gobuffer.Array) error { return a.Move(allocator, device) }
+	move := then(result.Store, d, func(a, _ *gobuffer.Array) error { return a.Move(allocator, device) })
 	slices, err := d.movementTo(allocator).long(d)
 	if err != nil {
 		return err
@@ -164,9 +132,9 @@ func Move(d *Descriptor, allocator backends.Allocator, device int, result *Descr
 		device, slices = place(allocator, device)
 	}
 	if !slices {
-		return change(d, result, move)
+		return onBoth(nil, d, nil, move)
 	}
-	return inSlices(func(stop *backends.Stop) error { return changeUntil(stop, d, result, move) })
+	return inSlices(func(stop *backends.Stop) error { return onBoth(stop, d, nil, move) })
 }
 
 // Copy describes at result a new array with the same elements, converted.

@@ -11,8 +11,7 @@ import (
 	"hamr/gobuffer"
 )
 
-// Descriptor is hamr_array of hamr/functions.h, field by field; package cabi asserts
-// that the layouts agree.
+// Descriptor is hamr_array of hamr/functions.h, field by field; package cabi asserts that the layouts agree.
 type Descriptor struct {
 	Memory    uint64
 	Base      uint64
@@ -126,9 +125,8 @@ func (d *Descriptor) memory() (*gobuffer.Memory, error) {
 	return Runtime.Adopt(at, int(d.Size), backends.Stream(d.Stream), nil)
 }
 
-// Store describes a in d. before is what d's source described: if the memory is
-// still the same its token stays, else a new one is made, which Python owns.
-// d.Shape and d.Strides have room for 64 entries.
+// Store describes a in d. before is what d's source described: if the memory is still the same its token stays, else a
+// new one is made, which Python owns. d.Shape and d.Strides have room for 64 entries.
 func (d *Descriptor) Store(a *gobuffer.Array, before *Descriptor) {
 	d.Memory, d.Base, d.Size, d.Marks = 0, 0, 0, 0
 	m, o := a.Memory(), a.Options()
@@ -149,12 +147,11 @@ func (d *Descriptor) Store(a *gobuffer.Array, before *Descriptor) {
 
 // storeWritten is Store of an array that before describes, and of which only elements have changed.
 func (d *Descriptor) storeWritten(a *gobuffer.Array, before *Descriptor) {
-	size := a.Memory().Size()
+	size, shape, strides := a.Memory().Size(), d.Shape, d.Strides
 	if before.Memory == 0 || size == 0 {
 		d.Store(a, before)
 		return
 	}
-	shape, strides := d.Shape, d.Strides
 	*d = *before
 	d.Size, d.Shape, d.Strides = uint64(size), shape, strides
 	d.Flags &= reachableFlags | readOnlyFlag | mappedFlag | growsFlag
