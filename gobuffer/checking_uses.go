@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"hamr/backends"
+	"hamr/gobuffer/internal/order"
 )
 
 // watches are the observed backends.
@@ -16,6 +17,10 @@ type watches struct {
 type watch struct {
 	stop func()
 	err  error
+}
+
+func newWitness(c *Checker) *witness {
+	return &witness{checker: c, order: order.NewSequence(), told: map[tellOnce]bool{}}
 }
 
 // comes is told of new memory, our own or adopted. The first memory of a backend starts the observation of that

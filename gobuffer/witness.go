@@ -67,8 +67,6 @@ type tellOnce struct {
 
 const mostUses = 256 // of one memory that are not over, and of the recent ones
 
-func newWitness(c *Checker) *witness { return &witness{checker: c, order: order.NewSequence(), told: map[tellOnce]bool{}} }
-
 // add has the uses of memory looked at from now on.
 func (w *witness) add(m *Memory) {
 	size := m.Size()
