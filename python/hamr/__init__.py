@@ -42,32 +42,14 @@ if TYPE_CHECKING:
     from ._buffer.dlpack import from_dlpack
     from ._buffer.making import (  # not of __all__
         array as array,
-    )
-    from ._buffer.making import (
         asarray as asarray,
-    )
-    from ._buffer.making import (
         empty as empty,
-    )
-    from ._buffer.making import (
         empty_like as empty_like,
-    )
-    from ._buffer.making import (
         full as full,
-    )
-    from ._buffer.making import (
         full_like as full_like,
-    )
-    from ._buffer.making import (
         ones as ones,
-    )
-    from ._buffer.making import (
         ones_like as ones_like,
-    )
-    from ._buffer.making import (
         zeros as zeros,
-    )
-    from ._buffer.making import (
         zeros_like as zeros_like,
     )
     from ._buffer.many import copy_many

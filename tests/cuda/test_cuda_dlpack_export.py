@@ -8,8 +8,7 @@ import pytest
 
 import hamr
 from tests.cuda import driver
-from tests.support import dlpack_exchange_structs as exchange
-from tests.support import dlpack_structs as dl
+from tests.support import dlpack_exchange_structs as exchange, dlpack_structs as dl
 from tests.support.producers import DTYPES, cast
 
 N = 1000

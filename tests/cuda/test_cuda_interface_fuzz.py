@@ -4,8 +4,7 @@ import gc
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 import hamr
 from tests.cuda import driver

@@ -10,8 +10,7 @@ import numpy as np
 import hamr
 from hamr import _native
 from tests.scripts import forking
-from tests.support import dlpack_exchange_structs as exchange
-from tests.support import dlpack_structs as dl
+from tests.support import dlpack_exchange_structs as exchange, dlpack_structs as dl
 
 TABLE = exchange.table_of(hamr.Buffer)
 

@@ -14,8 +14,7 @@ import sys
 import numpy as np
 
 import hamr
-from tests.support import dlpack_producers as producers
-from tests.support import dlpack_structs as dl
+from tests.support import dlpack_producers as producers, dlpack_structs as dl
 
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p

@@ -19,9 +19,7 @@ import threading
 import numpy as np
 
 import hamr
-from tests.support import arrow_structs
-from tests.support import dlpack_exchange_structs as exchange
-from tests.support import dlpack_structs as dl
+from tests.support import arrow_structs, dlpack_exchange_structs as exchange, dlpack_structs as dl
 
 TABLE = exchange.table_of(hamr.Buffer)
 

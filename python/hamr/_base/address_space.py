@@ -1,12 +1,12 @@
-"""Room for the Go library. Go ends a process whose address space has none left.
+"""Address space for the Go library. Go ends a process that has no address space left.
 
 The runtime reserves most of what it needs at once: summaries of the heap's pages and an
 index for their release, 1097 MiB whatever the heap's size (runtime/mpagealloc_64bit.go of
 Go 1.26), the map of the heap's arenas, 32 MiB, and the first arena, 64 MiB, for which it
-may take as much again to align it. Refused the index, it goes on with one at address
-zero. Where in the first arena the heap begins is random, so a heap that small may need a
-second one. Threads have stacks as large as ``ulimit -s`` says, or of 2 MiB, and glibc
-reserves 64 MiB for each that allocates.
+may take as much again to align it. If it cannot reserve the index, it continues with one at
+address zero. The heap begins at a random place in the first arena, so even a heap that small
+may need a second arena. A thread's stack is as large as ``ulimit -s`` says, or 2 MiB, and
+glibc reserves 64 MiB for each thread that allocates.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from .errors import OutOfMemory
 
 _MIB = 1 << 20
 _RUNTIME = 1344 * _MIB
-_WRITABLE = 64 * _MIB  # of it, as RLIMIT_DATA counts: one arena, where that alone is limited
+_WRITABLE = 64 * _MIB  # the part that RLIMIT_DATA counts: one arena, if only data is limited
 _ARENA = 64 * _MIB  # glibc's, of a thread
-_STACK = 2 * _MIB  # where the limit is none: ARCH_STACK_DEFAULT_SIZE
+_STACK = 2 * _MIB  # without a limit: ARCH_STACK_DEFAULT_SIZE
 
-#: Those that start with the library, mostly 8 and on a busy machine up to 11, and how
-#: many of them serve no processor.
+#: How many threads start with the library: mostly 8, on a busy machine up to 11. The second
+#: number is how many of them serve no processor.
 _THREADS, _BESIDE_PROCESSORS = 12, 10
 
-#: The Go heap is to stay as small as an arena where there is little room: then the
-#: collector works more. It holds what is known of the memory that others see.
+#: The smallest limit of the Go heap is one arena. With so little room the collector runs more
+#: often. The heap holds records of memory, not the memory itself.
 _LEAST_HEAP = 64 * _MIB
 
 
 def room() -> tuple[int, int, int] | None:
     """The most bytes and processors that Go should use, and the bytes to reserve for its heap.
 
-    None where no limit is set.
+    None if no limit is set.
 
-    OutOfMemory where the limits of the address space (RLIMIT_AS) or of private memory
-    (RLIMIT_DATA) leave too little to start with.
+    OutOfMemory if the limits of the address space (RLIMIT_AS) or of private memory
+    (RLIMIT_DATA) leave too little to start.
     """
     limits = _limits()
     space, data = limits.get(b"Max address space"), limits.get(b"Max data size")
@@ -52,7 +52,7 @@ def room() -> tuple[int, int, int] | None:
         left.append(_check(space, used[0], need, "address space", "ulimit -v, RLIMIT_AS"))
         reserved = _LEAST_HEAP
     if data is not None:
-        need = _WRITABLE + reserved + _THREADS * stack  # what is reserved is writable at once
+        need = _WRITABLE + reserved + _THREADS * stack  # reserved memory counts as writable
         left.append(_check(data, used[1], need, "data", "ulimit -d, RLIMIT_DATA"))
     spare = min(left) // 4
     return max(spare, _LEAST_HEAP), _THREADS - _BESIDE_PROCESSORS + spare // thread, reserved
@@ -73,7 +73,7 @@ def _check(limit: int, used: int, need: int, what: str, names: str) -> int:
 
 
 def _limits() -> dict[bytes, int]:
-    """The soft limits that are set. /proc tells them without importing an extension."""
+    """The soft limits that are set. Reading /proc needs no extension module."""
     try:
         with open("/proc/self/limits", "rb") as file:
             lines = file.read().splitlines()

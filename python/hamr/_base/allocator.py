@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 class Allocator(Enumeration):
     """A way of obtaining memory, with upstream HAMR's values up to ``openmp``.
 
-    ``shared`` is host memory that processes share: forked children, whose writes the parent
-    sees, and those that get the buffer by pickle, which then carries no elements. ``cuda_vmm``
-    is device memory that grows where it is. ``opencl_device`` is memory of OpenCL's devices,
-    ``opencl_svm`` such that the host has, too, while a handle lives. ``sycl_device``,
-    ``sycl_shared`` and ``sycl_host`` are the three kinds of SYCL's unified shared memory.
+    ``shared`` is host memory that processes share: with forked children, whose writes the parent
+    sees, and with processes that get the buffer by pickle, which then carries no elements.
+    ``cuda_vmm`` is device memory that grows in place. ``opencl_device`` is memory of OpenCL's
+    devices; ``opencl_svm`` is memory that the host can use, too, while a handle lives.
+    ``sycl_device``, ``sycl_shared`` and ``sycl_host`` are the three kinds of SYCL's unified
+    shared memory.
     """
 
     same = -2
@@ -64,7 +65,7 @@ _PAGEABLE, _PINNED = 0, 1
 
 
 def is_of_a_device(number: int) -> bool:
-    """Whether memory of an allocator belongs to a device, which page-locked memory does not."""
+    """Whether an allocator's memory belongs to a device. Page-locked memory does not."""
     return number >= 0 and FACTS[number][1] > _PINNED
 
 
@@ -88,7 +89,7 @@ def is_exportable(number: int) -> bool:
 
 
 def is_shared(number: int, space: int) -> bool:
-    """Whether another runtime's code uses the memory in place where it has the device, too."""
+    """Whether code of another runtime that has the same device uses the memory in place."""
     return number >= 0 and bool(FACTS[number][7] >> space & 1)
 
 
@@ -98,9 +99,9 @@ def backend_of(number: int) -> str:
 
 
 class Transfer(Enumeration):
-    """Which movements are over when a call returns, with upstream HAMR's values.
+    """Which movements a call waits for, with upstream HAMR's values.
 
-    ``async_`` waits for none, ``sync_host`` for those from a device to the host,
+    ``async_`` waits for none, ``sync_host`` for movements from a device to the host,
     ``sync`` for all.
     """
 
@@ -112,14 +113,14 @@ class Transfer(Enumeration):
 #: Bits of ``Array._reach``, in the order of the Go core's spaces.
 SPACES = {name: number for number, name in enumerate(_native.space_names())}
 
-#: What somebody who names a place, or memory as elsewhere, is to write instead.
+#: What to write instead of a place, or of another library's name of memory.
 _PLACES = (
     dict.fromkeys(("cpu", "host", "numpy"), "; the host's is malloc")
     | dict.fromkeys(("gpu", "device", "cupy"), "; a GPU's is cuda")
     | dict.fromkeys(("pinned", "page_locked", "pagelocked"), "; page-locked memory is cuda_host")
     | dict.fromkeys(("managed", "unified", "uvm"), "; managed memory is cuda_uva")
 )
-#: What somebody who names a space as elsewhere is to write instead.
+#: What to write instead of another library's name of a space.
 _SPACES = {"cpu": "host", "gpu": "cuda", "device": "cuda", "malloc": "host", "numpy": "host"}
 
 _BY_VALUE = {int(a): a for a in Allocator}

@@ -1,4 +1,4 @@
-"""What compilers and build systems are told of hamr: ``hamr config``."""
+"""``hamr config``: what compilers and build systems need to know of hamr."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-#: As nvcc takes them, too, which has neither -pthread nor -Wl.
+#: nvcc accepts these, too. It has neither -pthread nor -Wl.
 _FLAGS = ["-ldl", "-lpthread"]
 
 
 def _below(*names: str) -> str:
-    """What is installed beside the headers; an OSError where hamr is installed in place."""
+    """A path that is installed beside the headers; an OSError for an editable install."""
     path = os.path.join(_prefix(), *names)
     if not os.path.exists(path):
         raise FileNotFoundError(
@@ -88,7 +88,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
-    """Print what was asked for, in that order, on one line; the result is the exit status."""
+    """Print the answers in the order of the options, on one line. Returns the exit status."""
     if not chosen.asked:
         parser.error("say what to print: " + ", ".join(f"--{name}" for name in ANSWERS))
     try:

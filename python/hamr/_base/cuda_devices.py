@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class device:  # noqa: N801
     """A CUDA device: ``with hamr.device(1): …`` makes it current for the calling thread.
 
-    ``device()`` is the one that is current now. What was current before is so again
-    at the end; blocks nest, and one object serves any number of them, on any thread.
-    A number that is no device's is a ValueError, no driver BackendUnavailable.
+    ``device()`` is the device that is current now. The end of the block restores the device that
+    was current before. Blocks nest, and one object serves any number of them, on any thread.
+    ValueError if there is no device of that number, BackendUnavailable without a driver.
     """
 
     __slots__ = ("_before", "_index")
@@ -84,7 +84,7 @@ class MemoryInfo(tuple[int, int]):
 
     @property
     def total(self) -> int:
-        """Bytes that there are."""
+        """Bytes in all."""
         return self[1]
 
     def __repr__(self) -> str:
@@ -97,14 +97,14 @@ def current_device() -> int:
 
 
 def set_current_device(number: Any) -> None:
-    """Make a CUDA device current for the calling thread, until something else is made so."""
+    """Make a CUDA device current for the calling thread, until another one is made current."""
     core().Activate(BACKEND, device(number)._index)
 
 
 def peer_access(a: Any, b: Any) -> bool:
-    """Let two CUDA devices reach each other's memory where they can; whether both do now.
+    """Let two CUDA devices reach each other's memory if they can. Returns whether both do now.
 
-    A device reaches its own. Enabling what is enabled is harmless.
+    A device always reaches its own memory. Calling this twice is harmless.
     """
     first, second = device(a)._index, device(b)._index
     if first == second:
@@ -113,7 +113,7 @@ def peer_access(a: Any, b: Any) -> bool:
 
 
 def enable_peer(user: int, owner: int) -> bool:
-    """Let a device reach another one's memory; whether it does."""
+    """Let a device reach another one's memory. Returns whether it does now."""
     if not core().CanAccess(BACKEND, user, owner):
         return False
     core().EnablePeer(BACKEND, user, owner)
@@ -127,7 +127,7 @@ def memory_info(device: Device | None = None) -> MemoryInfo:
 
 
 def device_properties(device: Device | None = None) -> dict[str, str]:
-    """What is known of a CUDA device, by default the current one, or "hip:0", as texts by name."""
+    """The properties of a CUDA device, by default the current one, or of "hip:0", as texts."""
     number, backend = _named(device)
     return _native.describe(backend, number, True)
 

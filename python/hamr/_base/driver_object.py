@@ -1,4 +1,4 @@
-"""What is the driver's, and this process's."""
+"""Objects that belong to the driver and to this process."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ if TYPE_CHECKING:
 
 
 class DriverObject:
-    """Copies are the object itself, and end with it. It cannot be pickled."""
+    """A copy is the object itself. The object cannot be pickled."""
 
     __slots__ = ()
 
-    _name: str  # as users know it
-    _instead: str  # of pickling it
+    _name: str  # the public name
+    _instead: str  # what to do instead of pickling it
 
     def __copy__(self) -> Self:
         return self

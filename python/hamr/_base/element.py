@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _PYTHON_TYPES = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
-#: NumPy's one-letter codes, which are also those of array.array, names of Python's types, and
-#: names of NumPy's that mean something else in C, or on other systems than Linux.
+#: NumPy's one-letter codes, which array.array has as well, names of Python's types, and names
+#: of NumPy's that mean something else in C, or on systems other than Linux.
 _SPELLINGS = {kind.__name__: name for kind, name in _PYTHON_TYPES.items()} | {
     "b": "int8", "h": "int16", "i": "int32", "l": "int64", "q": "int64",
     "B": "uint8", "H": "uint16", "I": "uint32", "L": "uint64", "Q": "uint64",
@@ -33,7 +33,7 @@ _OTHERS = {
     "boolean": "bool", "real": "float64", "integer": "int64", "uchar": "uint8",
 } | {f"{name}_t": name for name in _WITH_T}  # fmt: skip
 
-#: Of element types that were named before, by what they were named by.
+#: A cache: the number of an element type by what users gave for it.
 numbers: dict[object, int] = {}
 
 #: Name, typestr, format of the buffer protocol, bytes and DLPack's code, by number.
@@ -44,7 +44,7 @@ TABLE: list[tuple[str, str, str | None, int, int]] = [
 
 
 class ElementType(str):
-    """A NumPy name of an element type, such as "float32", where NumPy is not loaded."""
+    """The NumPy name of an element type, such as "float32". It is used if NumPy is not loaded."""
 
     __slots__ = ()
 
@@ -95,13 +95,13 @@ def _parse(dtype: Any) -> int:
 
 
 def as_elsewhere(name: str) -> str:
-    """The name that hamr has for an element type as other libraries write it, else the same."""
+    """The name in hamr for another library's name of an element type; other names stay the same."""
     name = name.strip().rpartition(".")[2].lower()
     return _OTHERS.get(name) or _SPELLINGS.get(name, name)
 
 
 def _meant(name: str) -> str:
-    """The name that hamr has for what was written as other libraries do; "" if it is none."""
+    """The name in hamr for another library's name of an element type; "" if there is none."""
     name = as_elsewhere(name)
     try:
         core().ParseElement(name)
@@ -120,7 +120,7 @@ def _name_by_numpy(dtype: Any) -> str:
         else:
             if resolved.isbuiltin != 2:
                 return str(resolved.str)
-            # The typestrs of types that ml_dtypes adds to NumPy do not say what they are.
+            # The typestrs of types that ml_dtypes adds to NumPy are not unique.
             if resolved.itemsize > 1 and not resolved.isnative:
                 raise TypeError(
                     f"dtype is {resolved!r}: big-endian elements are not supported; "
@@ -140,9 +140,9 @@ def name_of(number: int) -> str:
 
 
 def dtype_of(number: int) -> Any:
-    """The NumPy dtype where NumPy is loaded, else an ElementType.
+    """The NumPy dtype if NumPy is loaded, else an ElementType.
 
-    Those that ml_dtypes adds are NumPy's where it is installed: it is imported then.
+    For a type that ml_dtypes adds to NumPy, ml_dtypes is imported if it is installed.
     """
     numpy = sys.modules.get("numpy")
     if numpy is not None:
@@ -155,7 +155,7 @@ def dtype_of(number: int) -> Any:
 
 
 def numpy_dtype(number: int) -> Any:
-    """The NumPy dtype, where NumPy can be imported; TypeError where it has none."""
+    """The NumPy dtype; imports NumPy. TypeError if NumPy has no such type."""
     import numpy
 
     named = dtype_of(number)
@@ -167,7 +167,7 @@ def numpy_dtype(number: int) -> Any:
 
 
 def _ml_dtypes_adds(name: str) -> bool:
-    """Whether importing ml_dtypes, which few programs need, gives NumPy a type."""
+    """Import ml_dtypes, which few programs need. Returns whether it has the type."""
     global _without_ml_dtypes
     if _without_ml_dtypes:
         return False
@@ -195,9 +195,9 @@ def has_format(number: int) -> bool:
 
 
 def held_large(value: Any, number: int) -> float | bool | None:
-    """What elements of a type hold of an int beyond 64 bits, as NumPy's do.
+    """What an element stores for an int beyond 64 bits, by NumPy's rules.
 
-    None if value is no such int; OutOfRange for integers, and beyond all floats.
+    None if ``value`` is no such int. OutOfRange for integer types, and for an int beyond float64.
     """
     kind = TABLE[number][1][1]
     if not isinstance(value, int) or -(2**63) <= value < 2**64:
@@ -221,11 +221,16 @@ def held_large(value: Any, number: int) -> float | bool | None:
 
 
 def item_of(array: _native.Array) -> Any:
-    """The only element of an array, in any memory, as a Python number."""
+    """The only element of an array in any memory, as a Python number."""
     host = _native.copy(_native.Array, array, Allocator.malloc, -1, array._element)
-    if not has_format(host._element):  # nothing of Python's reads bfloat16 and float8
+    if not has_format(host._element):  # Python cannot read bfloat16 and float8
         host = _native.copy(_native.Array, host, Allocator.malloc, -1, element_of("float64"))
     return item_from_bytes(host._element, _native.bytes_of(host._pin()))
+
+
+def number_as(number: Any, element: int) -> _native.Array:
+    """A Python number as the one element of a new array; ValueError if its type cannot hold it."""
+    return _native.create(_native.Array, element, Allocator.malloc, -1, 0, 1, (), number)
 
 
 def item_from_bytes(number: int, raw: bytes) -> Any:

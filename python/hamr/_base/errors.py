@@ -1,7 +1,7 @@
 """The exceptions that hamr raises.
 
-Wrong types are TypeError, wrong values ValueError, positions out of range
-IndexError; what is hamr's own has a class here.
+A wrong type is a TypeError, a wrong value a ValueError, a position out of range an
+IndexError. hamr's own errors are here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class Error(Exception):
 class BackendUnavailable(Error, RuntimeError):
     """A device runtime is absent on this machine.
 
-    ``backend`` is its name, ``tried`` the library names that were looked for.
+    ``backend`` is its name, ``tried`` are the names of the libraries that were looked for.
     """
 
     backend: str = ""
@@ -28,16 +28,16 @@ class OutOfMemory(Error, MemoryError):
 
 
 class PinnedMemoryWarning(RuntimeWarning):
-    """There was no page-locked memory to be had, and ordinary memory was used instead.
+    """No page-locked memory was available, and ordinary memory was used instead.
 
-    As an error, by ``warnings.simplefilter``, it makes hamr raise OutOfMemory.
+    If ``warnings.simplefilter`` makes it an error, hamr raises OutOfMemory.
     """
 
 
 class DeviceError(Error, RuntimeError):
     """A vendor's runtime reported a failure.
 
-    ``api`` is the runtime, ``name`` and ``code`` the vendor's own.
+    ``api`` is the runtime, ``name`` and ``code`` are the vendor's.
     """
 
     api: str = ""
@@ -54,7 +54,7 @@ class ForkError(Error, RuntimeError):
 
 
 def before_fork(what: str) -> ForkError:
-    """What to raise for an object of a device that the parent process made."""
+    """The error for a device's object that the parent process made."""
     return ForkError(
         f"this {what} was made before fork(): the driver does not work in a forked child; "
         "start processes with multiprocessing's spawn or forkserver method"
@@ -68,11 +68,11 @@ class InternalError(Error, RuntimeError):
 
 
 class InUse(Error, BufferError):
-    """Elements are in use by ``on_host()``, ``on_cuda()`` or ``on()`` that has not ended."""
+    """Elements are in use by an ``on_host()``, ``on_cuda()`` or ``on()`` block."""
 
 
 class OutOfRange(Error, ValueError, OverflowError):
-    """A number that an element type does not hold: 300 for int8, 1e300 for float32."""
+    """A number that an element type cannot hold: 300 for int8, 1e300 for float32."""
 
 
 #: In the order of hamr_error_kind in hamr/functions.h.

@@ -1,4 +1,4 @@
-"""Other libraries' streams and events: how they are told apart, and where their handles are."""
+"""Other libraries' streams and events: how to recognize them, and where their handles are."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 _STREAM_NAMES = ("ptr", "cuda_stream", "handle")
-#: PyOpenCL's name of a handle, which not only its queues have.
+#: PyOpenCL's name of a handle. Objects other than queues have it as well.
 _OPENCL_NAME = "int_ptr"
-#: dpctl's name of the method that tells where its reference to a queue is.
+#: dpctl's name of the method that returns the address of its reference to a queue.
 _SYCL_NAME = "addressof_ref"
 _EVENT_NAMES = ("ptr", "cuda_event", "handle")
 
@@ -35,14 +35,14 @@ def _is_sycl_queue(value: Any) -> bool:
 
 
 def backend_of_stream(stream: Any) -> str | None:
-    """The runtime that a stream object of another library says it is of; None: it does not."""
+    """The runtime that another library's stream object belongs to; None if it is not known."""
     if _is_sycl_queue(stream):
         return "sycl"
     return "opencl" if _is_opencl_queue(stream) else None
 
 
 def handle_of_stream(stream: Any) -> int:
-    """The handle that an int or a stream object of another library stands for."""
+    """The handle of a stream that was given as an int or as another library's object."""
     value = None
     if isinstance(stream, int):
         value = _plain_int(stream)
@@ -74,7 +74,7 @@ def device_of_stream(stream: Any) -> int:
 
 
 def handle_of_event(event: Any) -> int:
-    """The handle of an event object of another library; 0 is one that was never recorded."""
+    """The handle of another library's event; 0 if the event was never recorded."""
     handle = None
     # Arrays and streams have addresses and handles, too.
     if not hasattr(event, "shape") and "Stream" not in type(event).__name__:
@@ -87,7 +87,7 @@ def handle_of_event(event: Any) -> int:
 
 
 def _under(obj: Any, names: tuple[str, ...]) -> int | None:
-    """The handle that an object has under one of the names; None if it has none."""
+    """The handle that an object has by one of the names; None if it has none."""
     for name in names:
         value = getattr(obj, name, None)
         if value is None:
@@ -115,7 +115,7 @@ def _handle_by_protocol(stream: Any, protocol: Any) -> int:
 
 
 def _plain_int(value: Any) -> int | None:
-    """The int that a handle stands for; cuda-python's handles are no indices, but have an int."""
+    """The int of a handle. cuda-python's handles have ``__int__`` and no ``__index__``."""
     if isinstance(value, bool) or value is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Free-threaded CPython, which extensions for the stable ABI are not for."""
+"""Free-threaded CPython, where extensions for the stable ABI do not work."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 import sys
 from _imp import extension_suffixes
 
-#: Of files that other interpreters load, or that do not say whose they are.
+#: Suffixes that other interpreters load as well, or that name no interpreter.
 _OTHERS = (".abi3.so", ".so")
 
 
 def check() -> None:
-    """Raise ImportError before any file for another interpreter is loaded, which might crash."""
+    """Raise ImportError before a file for another interpreter is loaded: that might crash."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     for suffix in extension_suffixes():
         if suffix not in _OTHERS and os.path.exists(os.path.join(folder, "_native" + suffix)):

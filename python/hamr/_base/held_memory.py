@@ -1,4 +1,4 @@
-"""Who has a device's memory: libraries by name, what is kept for reuse, and all others."""
+"""Who has a device's memory: libraries by name, memory kept for reuse, and all others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .._facade import Facade
 
     class Held(TypedDict):
-        """What is known of a device's memory, in bytes; what is not known is None."""
+        """What is known of a device's memory, in bytes; None stands for what is not known."""
 
         used: int | None
         total: int | None
@@ -37,7 +37,7 @@ def text_of(count: int) -> str:
 
 
 def _core() -> Facade:
-    core = _native.library()  # which is loaded, or has no memory
+    core = _native.library()  # without the library there is no memory to ask for
     if core is None:
         raise RuntimeError("hamr's library is not loaded")
     return core
@@ -54,7 +54,7 @@ def totals() -> list[tuple[str, Allocator, int, int, int]]:
 
 
 def held(backend: str, device: int) -> Held:
-    """Who has the memory of a device, or for -1 of the host by a backend's allocators."""
+    """Who has the memory of a device; for -1, the host's memory of a backend's allocators."""
     libraries: dict[str, int] = {}
     pooled: dict[Allocator, int] = {}
     for library, allocator, number, _, size in totals():
@@ -66,7 +66,7 @@ def held(backend: str, device: int) -> Held:
         number_of, number, _, current, _, cached, *_ = map(int, line.split())
         allocator = Allocator(number_of)
         if number == device and backend_of(allocator) == backend:
-            # Of ordinary memory the figures are of what is kept alone.
+            # For ordinary memory the figures count only what is kept.
             in_use = pooled.get(allocator, 0) if allocator != Allocator.malloc else 0
             kept += max(current + cached - in_use, 0)
     used = total = others = None
@@ -90,7 +90,7 @@ def held(backend: str, device: int) -> Held:
 
 
 def _own_pools(device: int) -> dict[str, int]:
-    """What libraries that the program has imported have taken by pools of their own."""
+    """Bytes that imported libraries hold in pools of their own."""
     found: dict[str, int] = {}
     for name, ask in (("cupy", _of_cupy), ("torch", _of_torch)):
         module = sys.modules.get(name)
@@ -98,7 +98,7 @@ def _own_pools(device: int) -> dict[str, int]:
             continue
         try:
             size = ask(module, device)
-        except Exception:  # somebody else's, which may be of any version
+        except Exception:  # another library's code, of any version
             continue
         if size > 0:
             found[name] = size

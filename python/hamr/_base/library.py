@@ -1,11 +1,11 @@
 """The Go library: loaded at the first call that needs it, and anew after a fork.
 
 A child that calls into the Go runtime of its parent hangs, since Go's threads do
-not survive a fork. So the child forgets the parent's library and, at its first
-call, loads a second copy from a file of its own, which brings a fresh runtime.
+not survive a fork. So the child forgets the parent's library. At its first call it
+loads a second copy from a file of its own, which brings a fresh runtime.
 
-The library is one for the process: programs in C, and other extensions, use it through
-hamr.h, and may have loaded it, or the child's copy, before.
+A process has one library. Programs in C and other extensions use it through hamr.h, and may
+have loaded it, or the child's copy, before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MODULE_NAME = "_pyhamr"
 _SYCL_PACKAGE = "HAMR_SYCL_PACKAGE"
-#: Where an NVIDIA toolkit is.
+#: Settings that say where an NVIDIA toolkit is.
 TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
 #: Settings that are not hamr's own.
 _OTHERS = (*TOOLKITS, "HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR")
@@ -45,8 +45,8 @@ def load() -> Facade:
     """The generated module of this process's copy of the library."""
     raw = _native.library()
     if raw is None:
-        # A signal handler or finaliser may come here while its own thread loads:
-        # the first copy that is bound counts.
+        # A signal handler or finaliser may come here while its own thread loads the library:
+        # the copy that is bound first counts.
         with _lock:
             raw = _native.library()
             if raw is None:
@@ -64,7 +64,7 @@ def load() -> Facade:
 
 
 def core() -> Facade:
-    """What gopy exports of this process's copy of the library, which is loaded if need be."""
+    """What gopy exports of this process's copy of the library. Loads it at the first call."""
     return _native.library() or load()
 
 
@@ -79,7 +79,7 @@ def _import(path: str) -> Facade:
 
 
 def _import_own(inherited: bool) -> Facade:
-    """The generated module in this process's library, which C may have loaded before."""
+    """The generated module in this process's library. C may have loaded that before."""
     path = library_path()
     try:
         own = _native.path_in_process(path)
@@ -95,11 +95,11 @@ def _no_copy(error: Exception) -> ForkError:
 
 
 def _import_copy() -> Facade:
-    """The generated module in a fresh copy of the library that the parent was still loading.
+    """The generated module in a fresh copy of a library that the parent was still loading.
 
-    The loader takes files of the same name, and the same inode, for the same
-    library: the process number makes the name unlike that of a parent's copy. The
-    descriptor stays open, so that the name stays taken.
+    The loader treats files of the same name, or the same inode, as one library. The process
+    number makes the name differ from that of a parent's copy. The descriptor stays open, so that
+    the name stays taken.
     """
     descriptor = -1
     try:
@@ -116,12 +116,12 @@ def _import_copy() -> Facade:
 
 
 def tell_settings(raw: Facade, *names: str) -> None:
-    """Tell the library what the environment has: Go does not see what Python puts there."""
+    """Tell the library the environment's values: Go does not see what Python sets."""
     for name in names:
         value = os.environ.get(name, "")
-        # Of values that are not UTF-8 Go sees those that the process started with.
+        # A value that is not UTF-8 is left out: Go then uses the one that the process started with.
         if not any("\ud800" <= c <= "\udfff" for c in value):
-            # What is empty is not set, save where that says something.
+            # An empty value counts as not set, except where it has a meaning.
             empty = "0" if name == "HAMR_TUNING" and name in os.environ else ""
             raw.Configure(name, value or empty)
 
@@ -133,7 +133,7 @@ def _configure(raw: Facade) -> None:
 
 
 def _folder_of_dpctl() -> str:
-    """Where dpctl is, which has SYCL's C interface; "" where it is not. It is not imported."""
+    """The folder of dpctl, which has SYCL's C interface; "" without it. Nothing is imported."""
     for folder in sys.path:
         package = os.path.join(folder, "dpctl")
         if os.path.exists(os.path.join(package, "libDPCTLSyclInterface.so")):

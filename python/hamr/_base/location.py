@@ -10,8 +10,8 @@ HOST = -1
 
 
 def device_of_address(address: int) -> int:
-    """The number of the device; -1 is the host, whose all is that no runtime knows."""
+    """The number of the device; -1 is the host. Memory that no runtime knows is the host's."""
     try:
         return _native.locate(address)[1]
-    except BackendUnavailable:  # then there is no memory but the host's
+    except BackendUnavailable:  # then all memory is the host's
         return HOST

@@ -1,4 +1,4 @@
-"""Looking from time to time, by a timer that an event loop watches, whether something is over."""
+"""Polling by a timer that an event loop watches, until something is over."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
-#: The pause between two looks, as a part of the time waited, so that what has ended is noticed
-#: soon beside what it took; and the longest, in seconds.
+#: The pause between two looks, as a part of the time waited, so that the delay is short beside
+#: the whole wait; and the longest pause, in seconds.
 _FRACTION = 1 / 160
 _LONGEST = 20e-3
 
-#: A loop that comes late, since it has much to do, is asked less often, but not for more than
-#: this part of the time waited.
+#: A busy loop, which comes late, is asked less often. The pause is at most this part of the time
+#: waited.
 _LARGEST_FRACTION = 1 / 8
 
 
 async def look_by_timer(loop: AbstractEventLoop, done: Callable[[], bool], begun: float) -> None:
-    """Return when ``done()``, which is not so yet, is true; its errors are raised.
+    """Return when ``done()``, which is still false, becomes true; its errors are raised.
 
     ``begun`` is when the wait began, by ``time.monotonic``. A loop's own timers are up to a
-    millisecond late; a thread that waited would have to wake the loop's, which sleeps deeply then.
+    millisecond late. A waiting thread would have to wake the loop's thread from deep sleep.
     """
     ended = loop.create_future()
     timer = _native.new_timer()

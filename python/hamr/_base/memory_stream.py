@@ -1,4 +1,4 @@
-"""Which stream memory is used on: one given for it, or that of a block."""
+"""Which stream memory is used on: the one that was given, or that of a block."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def shared_stream(handle: int, backend: str) -> Stream:
-    """A Stream of a handle that a backend knows, of which nobody need be asked."""
+    """A Stream for a handle that is known to be a backend's: the driver is not asked."""
     made = Stream.__new__(Stream)
     made._share(handle, -1, -1, backend)
     return made
@@ -21,10 +21,10 @@ def shared_stream(handle: int, backend: str) -> Stream:
 def stream_for_memory(
     stream: Any, allocator: int, device: int, pointer: int | None = None
 ) -> Stream | None:
-    """The stream given for memory of an allocator: new memory, or that at an address.
+    """The stream that was given for memory of an allocator: new memory, or memory at an address.
 
-    ``device`` is its device's number; -1 is the current one, or where the address is. Where
-    none is given it is that of a block, or None.
+    ``device`` is the number of the memory's device; -1 is the current device, or the one of the
+    address. If no stream was given, it is that of a block, or None.
     """
     on_a_device = is_of_a_device(allocator)
     backend = streams_of(allocator)
@@ -41,12 +41,12 @@ def stream_for_memory(
 
 
 def streams_of(allocator: int) -> str:
-    """The backend whose streams memory of an allocator is used on: ordinary memory takes CUDA's."""
+    """The backend whose streams an allocator's memory is used on; CUDA for ordinary memory."""
     return BACKEND if allocator < 0 or is_ordinary(allocator) else backend_of(allocator)
 
 
 def _place_of(backend: str, device: int, pointer: int | None) -> int:
-    """The device of new memory, or of that at an address; -1 stands for what is not known yet."""
+    """The device of new memory, or of memory at an address. A ``device`` of -1 is not known yet."""
     if device >= 0:
         return device
     if pointer is None:
@@ -57,5 +57,5 @@ def _place_of(backend: str, device: int, pointer: int | None) -> int:
 
 
 def is_per_thread(stream: Any) -> bool:
-    """Whether it depends on thread and device which stream is meant."""
+    """Whether the stream depends on the calling thread and the device."""
     return not isinstance(stream, Stream) and handle_of(stream) == PER_THREAD

@@ -1,4 +1,4 @@
-"""What to write for names of other libraries' modules that hamr's does not have."""
+"""What to write for names that other libraries' modules have and hamr does not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 from .element import TABLE, as_elsewhere
 
-#: Made by NumPy, also where it is not imported.
+#: Functions of NumPy that make arrays, also if NumPy is not imported.
 _NUMPYS = ("arange", "eye", "frombuffer", "fromfile", "linspace", "load", "loadtxt")
 _MODULES = ("allocators", "dask", "hetero", "pygpu", "store")
 _SHARED = "hamr.buffer(x), which shares, or hamr.array(x), which copies"

@@ -1,4 +1,4 @@
-"""Libraries of NVIDIA's that PyPI's packages have installed beside Python."""
+"""NVIDIA's libraries that packages of PyPI have installed beside Python."""
 
 from __future__ import annotations
 

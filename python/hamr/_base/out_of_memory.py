@@ -1,4 +1,4 @@
-"""What is done when memory runs out: others in the process are asked for what they do not use."""
+"""What happens when memory runs out: others in the process give back what they do not use."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_GIVE_UP, _AGAIN, _OR_PAGEABLE, _COLLECTED = range(4)  # what native/core/relief.c is told
-_POOLS_ASKED = 1  # how far it has come: what else is kept has been asked for
+_GIVE_UP, _AGAIN, _OR_PAGEABLE, _COLLECTED = range(4)  # the answers to native/core/relief.c
+_POOLS_ASKED = 1  # a step that was done: other pools have been asked
 
 _callbacks: list[OutOfMemoryCallback] = []  # never changed in place
-_here = _local()  # .asking: this thread is inside of a callback
+_here = _local()  # .asking: this thread is inside a callback
 _warned = False
 
 
 class OutOfMemoryCallback:
-    """A function that ``on_out_of_memory`` was given; calling this calls it."""
+    """What ``on_out_of_memory`` returns. Calling it calls the function."""
 
     def __init__(self, function: Callable[[int, int], object]) -> None:
         self.function = function
@@ -33,7 +33,7 @@ class OutOfMemoryCallback:
         return self.function(device, nbytes)
 
     def remove(self) -> None:
-        """Call the function no longer; twice is harmless."""
+        """Stop calling the function. Calling this twice is harmless."""
         global _callbacks
         _callbacks = [c for c in _callbacks if c is not self]
 
@@ -42,18 +42,18 @@ class OutOfMemoryCallback:
 
 
 def on_out_of_memory(callback: Callable[[int, int], object]) -> OutOfMemoryCallback:
-    """Have a function called before hamr raises OutOfMemory; ``remove()`` of the result ends it.
+    """Call a function before hamr raises OutOfMemory, until ``remove()`` of the result.
 
     ``callback(device, nbytes)`` gets the device that is full, -1 for the host, and how many
-    bytes were asked for. If it returns a true value, since it has given memory back, hamr tries
-    once more. It runs on the thread that needs the memory, perhaps on several at the same time;
-    memory that runs out inside of it calls none. It must not wait for another thread that
-    allocates, which may wait for it. What it raises goes to ``sys.unraisablehook``. Works as a
-    decorator, too.
+    bytes were asked for. It returns a true value if it has given memory back; hamr then tries
+    once more. It runs on the thread that needs the memory, perhaps on several at the same time.
+    If memory runs out inside a callback, no callback is called. A callback must not wait for
+    another thread that allocates, since that thread may wait for the callback. Exceptions that it
+    raises go to ``sys.unraisablehook``. Works as a decorator, too.
 
-    Without any, hamr first gives back what it keeps itself, then asks the pools of CuPy and of
-    torch for what they do not use, if the program has imported these. At last it collects
-    Python's garbage, once.
+    Even without callbacks hamr first gives back what it keeps itself. Then it asks the pools of
+    CuPy and of torch for what they do not use, if the program has imported these. At last it
+    collects Python's garbage, once.
     """
     global _callbacks
     if not callable(callback):
@@ -66,12 +66,10 @@ def on_out_of_memory(callback: Callable[[int, int], object]) -> OutOfMemoryCallb
 def relieve(
     device: int, nbytes: int, allocator: str, asked: int, limited: int
 ) -> tuple[int, str, str]:
-    """What the operation that ran out of memory is to do, what was tried and who has the memory.
+    """What an operation that ran out of memory does next, what was tried and who has the memory.
 
-    It is for the extension.
-
-    ``asked`` is how often it was told before, ``limited`` whether it is hamr's own limit that
-    leaves no more.
+    The extension calls it. ``asked`` is how often the operation has asked before, ``limited``
+    whether hamr's own limit was reached.
     """
     if getattr(_here, "asking", False):
         return _GIVE_UP, "", ""
@@ -82,7 +80,7 @@ def relieve(
         some, tried = _ask(device, nbytes, pinned, not limited and backend_of(kind) == "cuda")
         if some:
             return _AGAIN, tried, ""
-    # Where ordinary memory has taken the place of page-locked memory before, it does again at once.
+    # After ordinary memory has replaced page-locked memory once, it does so again at once.
     if asked <= _POOLS_ASKED and not (pinned and _warned) and _collected():
         return _COLLECTED, tried, ""
     if pinned and _pageable(nbytes):
@@ -91,10 +89,10 @@ def relieve(
 
 
 def _held(backend: str, device: int) -> str:
-    """Who has the memory; nothing where that cannot be asked now."""
+    """Who has the memory; "" if that cannot be asked now."""
     from .held_memory import sentence
 
-    _here.asking = True  # what fails meanwhile asks nobody
+    _here.asking = True  # a failure meanwhile asks nobody
     try:
         return sentence(backend, device)
     except Exception:  # the error that is about to be raised says more
@@ -104,7 +102,7 @@ def _held(backend: str, device: int) -> str:
 
 
 def _collected() -> bool:
-    """Whether there was garbage, which may have had memory."""
+    """Collect garbage. Returns whether there was any, which may have held memory."""
     import gc
 
     _here.asking = True  # finalisers run
@@ -115,7 +113,7 @@ def _collected() -> bool:
 
 
 class _Asking:
-    """A thread that asks others for memory: who else runs out waits for it."""
+    """A thread that asks others for memory. Other threads that run out wait for it."""
 
     def __init__(self) -> None:
         self.over, self.some = allocate_lock(), False
@@ -126,7 +124,7 @@ register_at_fork(after_in_child=_now.clear)
 
 
 def _ask(device: int, nbytes: int, pinned: bool, others: bool) -> tuple[bool, str]:
-    """Whether somebody has given memory back, and who was asked."""
+    """Ask others for memory. Returns whether any was given back, and who was asked."""
     mine = _Asking()
     with mine.over:
         _now.append(mine)
@@ -167,7 +165,7 @@ def _ask_all(device: int, nbytes: int, pinned: bool, others: bool) -> tuple[bool
 
 
 def _call(function: Callable[..., object], *arguments: Any) -> object:
-    """What a function returns; what it raises is reported, and None."""
+    """What a function returns; None if it raises. The exception is reported."""
     try:
         return function(*arguments)
     except BaseException as error:  # the error that is about to be raised says more
@@ -187,7 +185,7 @@ class _Unraisable:
 
 
 def _of_cupy(cupy: Any, device: int, pinned: bool) -> bool:
-    """Whether CuPy's pool had something that nobody uses, which it has given back."""
+    """Have CuPy's pool give back what nobody uses. Returns whether there was any."""
     if pinned:
         pool = cupy.get_default_pinned_memory_pool()
         idle: int = pool.n_free_blocks()
@@ -201,7 +199,7 @@ def _of_cupy(cupy: Any, device: int, pinned: bool) -> bool:
 
 
 def _of_torch(torch: Any, device: int, pinned: bool) -> bool | None:
-    """Whether torch's allocator had something that nobody uses; None if it was not asked."""
+    """Have torch's allocator give back what nobody uses: whether it did; None if not asked."""
     cuda = getattr(torch, "cuda", None)
     if cuda is None or pinned or not cuda.is_initialized():
         return None
@@ -217,7 +215,7 @@ _DEFAULTS: tuple[tuple[str, Callable[..., object]], ...] = (
 
 
 def _is_an_error(filters: Any) -> bool:
-    """Whether the filters of ``warnings`` make one of a PinnedMemoryWarning."""
+    """Whether the filters of ``warnings`` make a PinnedMemoryWarning an error."""
     for action, message, category, module, line in filters:
         if issubclass(PinnedMemoryWarning, category) and not (message or module or line):
             return bool(action == "error")
@@ -225,7 +223,7 @@ def _is_an_error(filters: Any) -> bool:
 
 
 def _of_user() -> int:
-    """How far up the stack the code is that called hamr, for ``warn``."""
+    """The stack level of the code that called hamr, for ``warn``."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("hamr."):
         frame, level = frame.f_back, level + 1
@@ -233,7 +231,7 @@ def _of_user() -> int:
 
 
 def _pageable(nbytes: int) -> bool:
-    """Say once that ordinary memory takes the place of page-locked; false if that is an error."""
+    """Warn once that ordinary memory replaces page-locked memory. False if that is an error."""
     global _warned
     import warnings
 
@@ -241,8 +239,8 @@ def _pageable(nbytes: int) -> bool:
         return not _is_an_error(warnings.filters)
     try:
         warnings.warn(
-            f"no page-locked memory is to be had for {nbytes} bytes: ordinary memory is used "
-            "instead, which devices copy from more slowly (this is said once)",
+            f"no page-locked memory is available for {nbytes} bytes: ordinary memory is used "
+            "instead, which devices copy from more slowly (this warning is given once)",
             PinnedMemoryWarning,
             stacklevel=_of_user(),
         )

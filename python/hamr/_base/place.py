@@ -48,7 +48,7 @@ def device_number(value: Any) -> int:
 
 
 def device_and_backend(value: Any) -> tuple[int, str]:
-    """A device's number as ``device_number`` reads it, and whose: "opencl:1" is OpenCL's second."""
+    """A device's number as by ``device_number``, and its backend: "opencl:1" is OpenCL's second."""
     if isinstance(value, str):
         kind, _, _ = value.partition(":")
         if kind in _BACKENDS and kind not in _DEVICE:
@@ -57,7 +57,7 @@ def device_and_backend(value: Any) -> tuple[int, str]:
 
 
 def host_or_device(value: Any) -> tuple[int, str]:
-    """As ``device_and_backend``; of the host, -1 and "cpu", they are -1 and "host"."""
+    """As ``device_and_backend``. For the host, which is -1 or "cpu", they are -1 and "host"."""
     if not isinstance(value, str) or value.partition(":")[0] not in _BACKENDS:
         host, number = device_of_spelling(value)
         return (number, "host") if host else (number, "cuda")
@@ -73,7 +73,10 @@ def new_place(allocator: Any, device: Any) -> tuple[int, int]:
 
 
 def copy_place(allocator: Any, device: Any, now: int) -> tuple[int, int]:
-    """Those of a copy of elements whose allocator is ``now``; "same" leaves it to the device."""
+    """The allocator and device of a copy of elements that are in memory of allocator ``now``.
+
+    If ``allocator`` is "same", the device decides.
+    """
     chosen = allocator_of(allocator)
     if device is None:
         return chosen, -1
@@ -123,7 +126,7 @@ def device_of_spelling(device: Any, accepted: str = ACCEPTED) -> tuple[bool, int
 
 
 def _meant(kind: str, device: Any) -> str:
-    """What to write for a device that was named as elsewhere."""
+    """What to write instead of another library's name of a device."""
     known = {"nvidia": "cuda", "xpu": "sycl"}.get(kind.lower(), kind.lower())
     if known in _HOST or known in _DEVICE:
         meant = "cpu" if known in _HOST else str(device).lower().replace("nvidia", "cuda")
@@ -145,7 +148,7 @@ def _number_in(device: str, accepted: str = ACCEPTED) -> int:
 
 
 def _of_object(device: Any) -> tuple[Any, Any]:
-    """Kind and number of PyTorch's, JAX's and CuPy's devices, by what they have."""
+    """Kind and number of a device object of PyTorch, JAX or CuPy, by its attributes."""
     kind = getattr(device, "type", None)
     if isinstance(kind, str):  # torch.device
         return kind, getattr(device, "index", None)

@@ -1,4 +1,4 @@
-"""Numbers of bytes, and of times, as users give them."""
+"""Numbers that users give: of bytes, of times, of anything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ for _i, _letter in enumerate("kmgt", 1):
 
 
 def size_of(name: str, value: Any, also: str = "") -> int:
-    """A number of bytes, given as one or as a text; ``also`` says what else is accepted."""
+    """A number of bytes, given as a number or a text; ``also`` says what else is accepted."""
     comma = "," if also else " and"
     accepted = f"accepted are a number of bytes{comma} a text such as '512MiB' or '4GB'"
     accepted += f", {also}" if also else ""
@@ -37,8 +37,15 @@ def size_of(name: str, value: Any, also: str = "") -> int:
     return count
 
 
+def int_of(name: str, value: Any, accepted: str = "an int") -> int:
+    """An argument as an int, by ``__index__``; a bool is a TypeError."""
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"{name} is {value!r}: accepted is {accepted}")
+    return int(value.__index__())
+
+
 def count_of(text: str) -> int:
-    """How often, as an option of the command line says it."""
+    """A count that was given as an option of the command line."""
     if not text.isdecimal() or len(text) > 18 or int(text) < 1:
         from argparse import ArgumentTypeError
 

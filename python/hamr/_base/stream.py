@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
     from .place import Device
 
-#: Whose streams these are where nobody says so, and which those of host memory are.
+#: The backend of a stream if none is named, and of the streams that host memory is used on.
 BACKEND = "cuda"
 
-#: CUDA's handles that are no objects: its default, its legacy default, and the one
-#: that means another stream on every thread.
+#: CUDA's handles that are no objects: the legacy default stream, and the one that means
+#: another stream on every thread. 0 is the default stream.
 _LEGACY, PER_THREAD = 1, 2
 
 #: The runtimes that have such handles.
 _WITH_PER_THREAD = (BACKEND, "hip")
 
-#: What the core says of a handle that is no stream's, in place of its device.
+#: What the core returns as the device of a handle that is no stream.
 _NO_STREAM = -2
 
-#: Not empty once there was a block in this process: what costs least to ask first.
+#: Not empty once there was a block in this process. It is the cheapest test, and made first.
 entered = _native.blocks_entered
 
 
 def blocks() -> Any:
-    """The ``with stream:`` blocks that the caller is in; None outside of all."""
+    """The ``with stream:`` blocks that the caller is in; None if there are none."""
     if not entered:
         return None
     from .stream_blocks import current
@@ -44,33 +44,33 @@ def blocks() -> Any:
 
 
 class Stream(DriverObject):
-    """A device's stream: work enqueued on it is done in its order.
+    """A device's stream: work enqueued on it is done in order.
 
-    ``Stream()`` is the default stream, ``Stream(device=0)`` a new one on a device,
-    which ends with the object. Anything else is shared: a handle as an int, or a
-    stream object of CuPy (``ptr``), PyTorch (``cuda_stream``), Numba (``handle``) or
-    any library with ``__cuda_stream__``; ``device`` then says where it is, if the
-    object does not: "hip:0" also says that the stream is HIP's. ``Stream(device="opencl:0")``
-    is a new queue of OpenCL's, and a ``CommandQueue`` of PyOpenCL a stream of the device that
-    it is on, if it is in the context of one of hamr's; so on for "sycl:0" and dpctl's
-    ``SyclQueue``, which ``sycl_queue`` makes of a stream. The per-thread default stream of CUDA
-    and HIP, 2, becomes that of the calling thread.
+    ``Stream()`` is the default stream. ``Stream(device=0)`` is a new one on a device, which ends
+    with the object. Anything else is shared: a handle as an int, or a stream object of CuPy
+    (``ptr``), PyTorch (``cuda_stream``), Numba (``handle``) or any library with
+    ``__cuda_stream__``. If the object does not say where it is, ``device`` does: "hip:0" also says
+    that the stream is HIP's. ``Stream(device="opencl:0")`` is a new queue of OpenCL. A
+    ``CommandQueue`` of PyOpenCL becomes a stream of its device if it is in the context of one of
+    hamr's devices. The same holds for "sycl:0" and dpctl's ``SyclQueue``; ``sycl_queue`` makes
+    one of a stream. The per-thread default stream of CUDA and HIP, 2, becomes that of the calling
+    thread.
 
-    In ``with stream:`` buffers that are made without ``stream=`` use it, if their memory
-    is the host's or on its device. Those made before keep theirs, and so do views and copies.
-    A block is of the thread, or task of asyncio, that began it and of tasks made inside;
-    its end waits for nothing.
+    In a ``with stream:`` block, buffers that are made without ``stream=`` use the stream, if their
+    memory is the host's or on its device. Buffers made before keep their stream, and so do views
+    and copies. A block belongs to the thread, or task of asyncio, that began it, and to tasks made
+    inside. The end of a block waits for nothing.
 
-    A new stream, and all that asks the device, raises BackendUnavailable where
-    there is no CUDA driver; an object that is no stream is a TypeError. In a forked
-    child the parent's streams raise ForkError.
+    A new stream, and everything that asks the device, raises BackendUnavailable without a CUDA
+    driver. An object that is no stream is a TypeError. In a forked child the parent's streams
+    raise ForkError.
 
-    A number that is no stream's is a ValueError when it is first used, where that can
-    be told: the driver is asked, unless no memory is mapped at such an address. It
-    cannot be told of a stream that has been destroyed, or of the address of something
-    else: what the driver then does is undefined. Stream objects are believed.
+    A number that is no stream is a ValueError when it is first used, if hamr can find out: it asks
+    the driver, unless no memory is mapped at that address. It cannot find out for a stream that
+    has been destroyed, or for the address of something else: what the driver then does is
+    undefined. Stream objects are trusted.
 
-    Copies are the object itself, and end with it. A stream cannot be pickled.
+    A copy is the same object. A stream cannot be pickled.
     """
 
     _name = "hamr.Stream"
@@ -89,7 +89,7 @@ class Stream(DriverObject):
 
     _device: int
     _value: int
-    _sure: bool  # it is a stream, on the device that it says
+    _sure: bool  # it is known to be a stream on that device
 
     def __init__(self, stream: Any = None, *, device: Device | None = None) -> None:
         backend, number = None, -1
@@ -107,7 +107,7 @@ class Stream(DriverObject):
         self._sure = True
 
     def _share(self, stream: Any, device: int, near: int, backend: str | None = None) -> None:
-        """Become the stream that was given; the per-thread one is meant on device ``near``."""
+        """Become the stream that was given. The per-thread stream is that of device ``near``."""
         self._generation, self._owner = _native.generation(), stream
         told_by = stream._backend if isinstance(stream, Stream) else backend_of_stream(stream)
         self._backend = told_by or backend or BACKEND
@@ -126,13 +126,13 @@ class Stream(DriverObject):
             self._life = self._share_life(False)
 
     def _share_life(self, made: bool) -> _native.StreamLife:
-        """What all who use the handle hold; hamr's memory forgets the handle at its end."""
+        """An object that all users of the handle hold. At its end memory forgets the handle."""
         owner = None if isinstance(self._owner, (int, Stream)) else self._owner
         return _native.stream_life(self._value, self._device, self._backend, made, owner)
 
     @classmethod
     def from_any(cls, stream: Any) -> Stream:
-        """A Stream for a foreign stream object, which is kept alive."""
+        """A Stream for another library's stream object, which it keeps alive."""
         return stream if isinstance(stream, Stream) else cls(stream)
 
     @property
@@ -156,7 +156,7 @@ class Stream(DriverObject):
     def record(self, *, timing: bool = False) -> Event:
         """An Event that stands for the work on the stream so far.
 
-        With ``timing`` it keeps the time, for ``Event.elapsed_time``.
+        With ``timing`` it records the time, for ``Event.elapsed_time``.
         """
         return Event(self, timing=timing)
 
@@ -165,8 +165,7 @@ class Stream(DriverObject):
 
         Accepted are hamr's events and objects with a CUDA event's handle: CuPy's
         (``ptr``), PyTorch's (``cuda_event``) and Numba's (``handle``). An event that
-        was never recorded is not waited for. For an event of another runtime than the
-        stream's the caller is blocked.
+        was never recorded is not waited for. An event of another runtime blocks the caller.
         """
         if isinstance(event, Event) and event._backend != self._backend:
             event.synchronize()
@@ -195,12 +194,12 @@ class Stream(DriverObject):
         try:
             current.set(without(current.get(), self))
         except RuntimeError:
-            # A coroutine that is never resumed is closed anywhere, as by the collector.
+            # A coroutine that is never resumed may be closed anywhere, as by the collector.
             if kind is not GeneratorExit:
                 raise
 
     def __await__(self) -> Generator[Any, None, None]:
-        self._named()  # errors come here, not in the event loop's first step
+        self._named()  # raise errors here, not in the event loop's first step
         return until(lambda: self.idle).__await__()
 
     def _wait(self, milliseconds: int) -> bool:
@@ -217,7 +216,7 @@ class Stream(DriverObject):
     def sycl_queue(self) -> Any:
         """The queue as a ``dpctl.SyclQueue``; AttributeError for streams of other runtimes.
 
-        BackendUnavailable where there is no dpctl.
+        BackendUnavailable without dpctl.
         """
         if self._backend != "sycl":
             raise AttributeError(f"{self!r} is a stream of {self._backend}, and no queue of SYCL's")
@@ -247,7 +246,7 @@ class Stream(DriverObject):
         return self._value
 
     def _checked(self) -> Stream:
-        """The stream, unless the driver knows better: once, since it then stays one."""
+        """The stream, after the driver has confirmed it once."""
         self._usable()
         if self._sure:
             return self
@@ -268,9 +267,10 @@ class Stream(DriverObject):
         return self
 
     def _fitting(self, device: int, backend: str = BACKEND) -> Stream:
-        """The stream, unless it is another device's than the memory it is to be used with.
+        """The stream, if it can be used with memory of a device; else a ValueError.
 
-        Memory of no device (-1) takes any of its backend's; the default streams are each device's.
+        Memory of no device (-1) takes any stream of its backend. Every device has the default
+        streams.
         """
         if self._backend != backend and self._value:
             raise ValueError(
@@ -285,18 +285,18 @@ class Stream(DriverObject):
         return self
 
     def _given(self) -> str:
-        """How to name the stream to who gave it."""
+        """The stream as its user gave it, for messages."""
         if self._owner is None or isinstance(self._owner, Stream):
             return repr(self)
         return f"{self._owner!r} ({self._value:#x})"
 
     def _named(self) -> tuple[str, int, int]:
-        """What the façade takes for the stream."""
+        """The arguments that stand for the stream in calls of the façade."""
         self._checked()
         return self._backend, self._device, self._value
 
     def _place(self) -> int:
-        """The device that the stream is on, the current one if need be."""
+        """The device that the stream is on; the current one if it is on none."""
         if self._device >= 0:
             return self._device
         return core().CurrentDevice(self._backend)
@@ -305,11 +305,11 @@ class Stream(DriverObject):
 class Event(DriverObject):
     """The work on a stream so far: ``Event(stream)`` is ``stream.record()``.
 
-    Without a stream it is the default stream's. With ``timing=True`` it keeps the time, for
-    ``start.elapsed_time(end)``, which costs the device more. BackendUnavailable where there is
-    no CUDA driver; in a forked child the parent's events raise ForkError.
+    Without a stream it is the default stream's. With ``timing=True`` it records the time, for
+    ``start.elapsed_time(end)``, which costs the device more. BackendUnavailable without a CUDA
+    driver; in a forked child the parent's events raise ForkError.
 
-    Copies are the object itself, and end with it. An event cannot be pickled.
+    A copy is the same object. An event cannot be pickled.
     """
 
     _name = "hamr.Event"
@@ -322,13 +322,13 @@ class Event(DriverObject):
         self._timing = bool(timing)
         source = stream._checked() if isinstance(stream, Stream) else as_stream(stream)
         self._generation = _native.generation()
-        # Later calls may come from a thread whose current device is another one.
+        # A later call may come from a thread with another current device.
         self._backend, self._device = source._backend, source._place()
         record = core().RecordTimedEvent if self._timing else core().RecordEvent
         self._value = record(self._backend, self._device, source._value)
 
     def __del__(self, destroy: Any = _native.destroy_event) -> None:
-        if getattr(self, "_value", 0):  # a call with wrong arguments makes none
+        if getattr(self, "_value", 0):  # absent after a call with wrong arguments
             destroy(self._generation, self._backend, self._device, self._value)
 
     @property
@@ -348,10 +348,10 @@ class Event(DriverObject):
         return core().EventDone(*named)
 
     def elapsed_time(self, later: Event) -> float:
-        """How much later the device reached another event, in milliseconds.
+        """How much later the device reached another event, in milliseconds, to about 0.5 µs.
 
-        Less than zero if that was earlier; to about 0.5 µs. Both were made with ``timing=True``
-        on one device, else it is a ValueError, and are done, else a RuntimeError.
+        It is less than zero if the other event was earlier. ValueError unless both were made with
+        ``timing=True`` on one device; RuntimeError unless both are done.
         """
         from .timing import milliseconds
 
@@ -362,7 +362,7 @@ class Event(DriverObject):
     def wait(self, stream: Any = None) -> None:
         """Make later work on a stream wait for the event; without a stream, block the caller.
 
-        Hence the default stream is given as ``hamr.Stream()``.
+        The default stream is given as ``hamr.Stream()``.
         """
         if stream is None:
             self.synchronize()
@@ -385,23 +385,23 @@ class Event(DriverObject):
         return f"<hamr.Event {self._value:#x} on {self._backend} device {self._device}>"
 
     def _named(self) -> tuple[str, int, int]:
-        """What the façade takes for the event."""
+        """The arguments that stand for the event in calls of the façade."""
         if self._generation != _native.generation():
             raise before_fork("event")
         return self._backend, self._device, self._value
 
 
 def as_stream(stream: Any, device: int = -1, backend: str = BACKEND) -> Stream:
-    """What a user gave as stream, as a Stream; one that cannot be is refused.
+    """A stream that a user gave, as a Stream; a wrong one is an error.
 
-    ``device`` is where the memory is that it is given for, and where the per-thread
-    default stream is meant to be; -1 where that is not known, or the host. ``backend`` is
-    the memory's: a number is of that, and streams of others are refused.
+    ``device`` is the device of the memory that the stream is given for, and of the per-thread
+    default stream; -1 is the host, or a device that is not known. ``backend`` is the memory's: a
+    number is a stream of it, and streams of other backends are a ValueError.
     """
     if isinstance(stream, Stream):
         if stream._value or stream._backend == backend:
             return stream._checked()._fitting(device, backend)
-        stream = None  # every runtime has a default stream, and means its own
+        stream = None  # each runtime has a default stream of its own
     made = Stream.__new__(Stream)
     made._share(stream, -1, device, backend)
     made._checked()._fitting(device, backend)

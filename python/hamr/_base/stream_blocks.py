@@ -1,7 +1,7 @@
-"""Which stream buffers take that are made in ``with stream:`` blocks.
+"""Which stream a buffer takes that is made in ``with stream:`` blocks.
 
-Blocks are what ``stream.blocks()`` returns: the innermost one's stream, and those around it; a
-ScopedContext's have it, too.
+Blocks are what ``stream.blocks()`` returns: the stream of the innermost block, and the blocks
+around it. A ScopedContext's blocks have the context as well.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     Blocks = tuple[Any, ...] | None
 
 #: The ``with stream:`` blocks that the caller is in, the innermost first: its stream, and the
-#: blocks around it. A thread begins outside of all, a task of asyncio with those of its maker.
+#: blocks around it. A thread begins with none, a task of asyncio with those of its maker.
 current: ContextVar[Any] = ContextVar("hamr_stream_blocks", default=None)
 
 _LAST_DEFAULT = 2  # handles up to this one stand for a default stream of each device
 
 
 def without(blocks: Blocks, stream: Any) -> Blocks:
-    """What is left when the innermost block of a stream ends, which others may outlast.
+    """The blocks that are left when the innermost block of a stream ends.
 
-    They do where generators or an ExitStack end blocks in another order.
+    Blocks inside it may outlast it: generators and an ExitStack end blocks in another order.
     """
     inner = []
     while blocks is not None and blocks[0] is not stream:
@@ -45,8 +45,9 @@ def without(blocks: Blocks, stream: Any) -> Blocks:
 def fitting(blocks: Blocks, backend: str, device: int | Callable[[], int] | None) -> Any:
     """The innermost block's stream of a backend that memory can use; None if none can.
 
-    Memory of no device, None, takes any of the backend's. ``device`` is called if it matters.
-    In a forked child the blocks that its parent had begun are none: their streams are not there.
+    Memory of no device, None, takes any stream of the backend. ``device`` may be a function, which
+    is called if it matters. In a forked child the parent's blocks do not count: their streams are
+    gone.
     """
     while blocks is not None:
         stream, blocks = blocks[0], blocks[1]

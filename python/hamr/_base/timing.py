@@ -12,7 +12,7 @@ _NANOSECONDS = 1e6  # in a millisecond
 
 
 def milliseconds(start: Any, later: Any) -> float:
-    """How much later one Event was reached than another; why that cannot be told is raised."""
+    """How much later one Event was reached than another; an error if that is not known."""
     backend, device, first = start._named()
     other, place, second = later._named()
     for event in (start, later):

@@ -1,4 +1,4 @@
-"""What a pickle of memory elsewhere becomes where that cannot be opened."""
+"""What unpickling returns if it cannot open the memory that the pickle names."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     _P = ParamSpec("_P")
     _T = TypeVar("_T")
 
-#: Special methods, which Python looks for in the class alone. What libraries ask of an object
-#: itself, __getattr__ refuses.
+#: Special methods, which Python looks up in the class alone. __getattr__ refuses what libraries
+#: ask of an object.
 _SPECIAL = (
     "len iter next reversed contains getitem setitem delitem bool int float complex index "
     "eq ne lt le gt ge neg pos abs invert add radd iadd sub rsub isub mul rmul imul "
@@ -25,10 +25,10 @@ _SPECIAL = (
 
 
 class Unopened:
-    """An argument or a result that could not be opened: each use of it raises why.
+    """An argument or a result that could not be opened: each use raises the reason.
 
-    multiprocessing's pools unpickle where nobody takes an exception: the worker ends, or the
-    thread that has the results, and the pool waits for ever.
+    multiprocessing's pools unpickle where nobody catches an exception: the worker, or the thread
+    that handles results, would end, and the pool would wait forever.
     """
 
     __slots__ = ("_error",)
@@ -50,7 +50,7 @@ class Unopened:
 
 
 def fail(unopened: Unopened, *_: object) -> NoReturn:
-    """Raise why it could not be opened."""
+    """Raise the reason why it could not be opened."""
     raise unopened._error.with_traceback(None)
 
 
@@ -59,7 +59,7 @@ for _name in _SPECIAL.split():
 
 
 def or_unopened(open_memory: Callable[_P, _T]) -> Callable[_P, _T | Unopened]:
-    """What pickles call: whatever keeps them from opening memory is raised at the first use."""
+    """Make what a pickle calls: an error in opening memory is raised at the first use."""
 
     @wraps(open_memory)
     def opened(*arguments: _P.args, **options: _P.kwargs) -> _T | Unopened:

@@ -13,8 +13,7 @@ from importlib import import_module
 from . import bare_hand_over, bare_object
 from .children import Child, answer, serving, told
 from .groups import MIB
-from .share import FILL, check
-from .share import took as shared_by
+from .share import FILL, check, took as shared_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from multiprocessing.shared_memory import SharedMemory
 from .children import Child, answer, serving, told
 from .groups import GIB, KIB, MIB, Case, Group, Rows, size_text
 from .share import on_host as handed_over
-from .store_waiting import TITLE
-from .store_waiting import rows as _beside_waiting
+from .store_waiting import TITLE, rows as _beside_waiting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

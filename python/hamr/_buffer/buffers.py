@@ -7,17 +7,16 @@ import hamr._native as _native
 from .._base.allocator import (
     Allocator,
     Transfer,
-    allocator_from,
     backend_of,
     is_shared,
     space_number,
     transfer_of,
 )
-from .._base.element import dtype_of, numbers
+from .._base.element import numbers
 from .._base.library import core
 from .._base.place import device_number
 from .contents import SHOWN, Contents
-from .handle import Handle, array_of, usm_interface_of
+from .handle import Handle
 from .lending import Caching
 from .mirroring import Mirroring
 from .pointers import Pointers
@@ -29,15 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
     from typing import Any, Self
 
-    import numpy
-
     from .._base.allocator import AllocatorName, TransferName
     from .._base.place import Device
     from .._base.stream import Stream
 
 
 class _Signature:
-    """What ``inspect.signature`` and ``help`` are to show of a constructor that is C's."""
+    """What ``inspect.signature`` and ``help`` show of a constructor that is in C."""
 
     def __get__(self, instance: Any, kind: type[Buffer]) -> Any:
         if instance is not None or kind.__new__ is not Buffer.__new__:
@@ -54,22 +51,21 @@ class _Signature:
 class Buffer(Contents, Caching, Mirroring, Pointers, Sharing, UpstreamSpelling, _native.Array):
     """Elements of one type in memory of one allocator.
 
-    ``Buffer(shape, dtype, allocator)`` takes new memory, filled with ``fill`` or
-    holding a copy of ``data``, else not initialised. ``shape`` is an int or a
-    tuple of int. ``device`` is -1 or "cpu" for the host, and 0, "cuda:0" or a library's
-    device object for a device; alone it chooses the allocator, malloc or cuda. An
-    allocator whose memory is not there is a ValueError.
+    ``Buffer(shape, dtype, allocator)`` takes new memory. It is filled with ``fill``, or holds a
+    copy of ``data``, or is not initialised. ``shape`` is an int or a tuple of int. ``device`` is
+    -1 or "cpu" for the host, and 0, "cuda:0" or a library's device object for a device. Without
+    an allocator it chooses malloc or cuda. ValueError if the allocator has no memory there.
 
     The memory lives as long as the buffer or anything that shares it. Methods may
     be called from several threads; those that change the same buffer run one
     after the other.
 
-    ``b[i]``, an integer for each dimension, is the value of an element, in memory of its own;
+    ``b[i]``, with an integer for each dimension, is the value of an element, in memory of its own.
     ``b[i, ...]`` and slices are views.
 
     Views and copies of a subclass are of the subclass, and have its attributes (see
-    ``__array_finalize__``); pickles, ``copy.copy`` and ``copy.deepcopy`` carry its state,
-    as those of other objects do. ``hamr.buffer(b)`` is a plain buffer.
+    ``__array_finalize__``). Pickles, ``copy.copy`` and ``copy.deepcopy`` carry its state, as for
+    other objects. ``hamr.buffer(b)`` is a plain buffer.
     """
 
     __slots__ = ("__weakref__",)
@@ -96,22 +92,6 @@ class Buffer(Contents, Caching, Mirroring, Pointers, Sharing, UpstreamSpelling, 
     # What it is.
 
     @property
-    def dtype(self) -> numpy.dtype[Any]:
-        """The element type: a NumPy dtype where NumPy is loaded, else its name."""
-        found: numpy.dtype[Any] = dtype_of(self._element)
-        return found
-
-    @property
-    def allocator(self) -> Allocator:
-        """Where the memory came from, and new memory will."""
-        return allocator_from(self._allocator)
-
-    @property
-    def owner(self) -> int:
-        """The device that owns the memory; -1 is the host."""
-        return self.device
-
-    @property
     def stream(self) -> Stream:
         """The stream that movements are enqueued on."""
         value, order = self._stream, self._order
@@ -132,10 +112,6 @@ class Buffer(Contents, Caching, Mirroring, Pointers, Sharing, UpstreamSpelling, 
         """The protocol that the memory was shared by; None for memory of hamr's own."""
         return getattr(self, "_source", None)
 
-    def size(self) -> int:
-        """The number of elements."""
-        return self._count
-
     def capacity(self) -> int:
         """How many elements fit without new memory."""
         return self._capacity
@@ -152,7 +128,7 @@ class Buffer(Contents, Caching, Mirroring, Pointers, Sharing, UpstreamSpelling, 
     def get_device_accessible(self, device: Device | None = -1) -> Handle:
         """The elements where code of the preferred kind of device reaches them.
 
-        Without any device that is the host. ``device`` is 1, "cuda:1" or a library's device
+        Without any device they are on the host. ``device`` is 1, "cuda:1" or a library's device
         object; -1, None and "cuda" are the current one.
         """
         device = device_number(device)
@@ -162,30 +138,18 @@ class Buffer(Contents, Caching, Mirroring, Pointers, Sharing, UpstreamSpelling, 
         reached: Handle = getattr(self, f"get_{space}_accessible")(device)
         return reached
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return array_of(self, dtype, copy)
-
-    @property
-    def __sycl_usm_array_interface__(self) -> dict[str, Any]:
-        """The SYCL USM array interface, version 1, of SYCL's memory, or what was shared by it.
-
-        hamr's work on SYCL's memory is over. ``syclobj`` is the queue of the buffer's stream, or
-        of who shared the memory. The consumer keeps the buffer.
-        """
-        return usm_interface_of(self)
-
     # Its life.
 
     def synchronize(self) -> None:
         """Block until no movement touches the memory, and all work on the stream is over.
 
-        Signals are handled meanwhile. What went wrong on the device since the last
-        wait is raised here, as DeviceError.
+        Signals are handled meanwhile. An error of the device since the last wait is raised here, as
+        DeviceError.
         """
         _native.settle(self)
 
     def ready(self) -> Awaitable[None]:
-        """What to await until ``synchronize()`` would return at once: ``await b.ready()``."""
+        """An awaitable, over when ``synchronize()`` would not wait: ``await b.ready()``."""
         from .._base.waiting import until
 
         source = self._pin()
@@ -211,27 +175,21 @@ class Buffer(Contents, Caching, Mirroring, Pointers, Sharing, UpstreamSpelling, 
         self._set_order(None, mode)
 
     def free(self) -> None:
-        """Give the memory up and become an empty buffer, which may grow again."""
+        """Release the memory and become an empty buffer, which may grow again."""
         self._empty()
 
     def close(self) -> None:
-        """End the buffer. Arrays and handles made from it stay valid; closing twice is harmless."""
-        self._close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
+        """Close the buffer. Arrays and handles made from it stay valid. Twice is harmless."""
         self._close()
 
     # Its copies, and what a subclass adds.
 
     def __array_finalize__(self, source: Buffer) -> None:
-        """What a view or copy of a subclass is told of: the buffer that it was made from.
+        """Called on a view or copy of a subclass, with the buffer that it was made from.
 
-        It is of the same class, made without calling the constructor. By default it gets
-        the attributes of the source, the same objects; a subclass may do otherwise.
-        Unlike NumPy's hook it is not called for new buffers.
+        The view or copy is of the same class; its constructor is not called. By default it gets
+        the source's attributes, the same objects. A subclass may override that. Unlike NumPy's
+        hook, this one is not called for new buffers.
         """
         from .copying import attributes_of, set_attributes
 
@@ -261,7 +219,7 @@ class Buffer(Contents, Caching, Mirroring, Pointers, Sharing, UpstreamSpelling, 
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if type(self).__reduce__ is not Buffer.__reduce__:
-            return self.__reduce__()  # as object's does
+            return self.__reduce__()  # as object.__reduce_ex__ does
         from .pickling import reduce
 
         return reduce(self, protocol, Buffer, _rebuild, _rebuild_shared)
@@ -324,32 +282,31 @@ def buffer(
 ) -> Buffer:
     """A buffer that shares the memory of ``obj``, without a copy.
 
-    Accepted is what has ``__cuda_array_interface__`` (CuPy, PyTorch, Numba and JAX
-    arrays on a device), ``__sycl_usm_array_interface__`` (dpctl's memory and dpnp's
-    arrays), Arrow's C interfaces (pyarrow's arrays), what
-    exports the buffer protocol (NumPy arrays, bytes, bytearray, memoryview, array.array,
-    mmap, …), what has ``__dlpack__`` (PyTorch and JAX arrays anywhere) and DLPack
-    capsules, what has ``__array_interface__``, and hamr's own buffers and handles, in
-    this order of preference. Type, shape, strides and the read-only flag
-    are kept, and ``obj`` is kept alive as long as its memory is used.
+    Accepted are, in this order of preference: objects with ``__cuda_array_interface__`` (CuPy,
+    PyTorch, Numba and JAX arrays on a device), ``__sycl_usm_array_interface__`` (dpctl's memory
+    and dpnp's arrays) or Arrow's C interfaces (pyarrow's arrays), objects that export the buffer
+    protocol (NumPy arrays, bytes, bytearray, memoryview, array.array, mmap, …), objects with
+    ``__dlpack__`` (PyTorch and JAX arrays anywhere) and DLPack capsules, objects with
+    ``__array_interface__``, and hamr's own buffers and handles. Type, shape, strides and the
+    read-only flag are kept. ``obj`` is kept alive as long as its memory is used.
 
-    ``stream`` is the one that the caller will use, by default that of a ``with stream:``
-    block, else the default stream; ``transfer``, in upstream's words ``sync``, says which
-    movements are waited for. What the buffer does runs after the work of a CUDA producer that
-    names its stream; the queue of a SYCL producer is waited for here and now, and takes the
-    buffer's work if hamr's SYCL reaches the memory. ``wait=False``, or
-    HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the environment, leaves that to the caller. ``dtype``
-    takes the bytes of ``obj``, which is bytes-like or multiprocessing's SharedMemory, for
-    elements of that type.
+    ``stream`` is the stream that the caller will use. By default it is that of a ``with stream:``
+    block, else the default stream. ``transfer``, which upstream calls ``sync``, says which
+    movements are waited for. The buffer's work runs after the work of a CUDA producer that names
+    its stream. The queue of a SYCL producer is waited for in this call, and the buffer uses it if
+    hamr's SYCL reaches the memory. ``wait=False``, or HAMR_CUDA_ARRAY_INTERFACE_SYNC=0 in the
+    environment, leaves the order to the caller. ``dtype`` treats the bytes of ``obj``, which is
+    bytes-like or multiprocessing's SharedMemory, as elements of that type.
 
-    An object without such a protocol, or with elements that hamr does not have, is
-    a TypeError; a description that cannot be right is a ValueError; device memory
-    where there is no driver is BackendUnavailable.
+    TypeError for an object without such a protocol, or with elements that hamr does not have;
+    ValueError for a description that cannot be right; BackendUnavailable for device memory without
+    a driver.
     """
     from .._base.memory_stream import is_per_thread, streams_of
     from .._base.stream import as_stream, blocks
     from .._protocols.dispatch import share
-    from .._protocols.location import is_capsule, runtime_of, stream_near
+    from .._protocols.fields import is_capsule
+    from .._protocols.location import runtime_of, stream_near
 
     inside = stream is None and blocks() is not None
     plain = transfer is _SYNC_HOST and sync is _SYNC_HOST and not inside
@@ -360,7 +317,7 @@ def buffer(
         if transfer is not _SYNC_HOST:
             raise TypeError("transfer and sync are both given: accepted is one of them")
         mode = transfer_of(sync, "sync")
-    if inside or is_per_thread(stream):  # which one is meant depends on the device
+    if inside or is_per_thread(stream):  # the stream then depends on the device
         stream = stream_near(stream, obj)
     order = None if stream is None else as_stream(stream, -1, runtime_of(obj, stream))
     value = 0 if order is None or is_capsule(obj) else order._value
@@ -373,7 +330,7 @@ def buffer(
 
         shared = elements_in(Buffer, obj, dtype, value, mode)
     runtime = streams_of(shared._allocator)
-    if order is None:  # in a block a capsule or USM, which says no sooner where its memory is
+    if order is None:  # only now a capsule, or USM, in a block says where its memory is
         near = stream_near(None, shared) if inside else None
         order = shared._order if near is None else near
         if order is None:
@@ -393,7 +350,7 @@ if not TYPE_CHECKING:
 
 
 def _rebuild(*pickled: Any) -> Buffer:
-    """What was pickled by a protocol below 5."""
+    """The buffer that was pickled by a protocol below 5."""
     from .pickling import rebuild_copy
 
     made: Buffer = rebuild_copy(Buffer, *pickled)
@@ -401,7 +358,7 @@ def _rebuild(*pickled: Any) -> Buffer:
 
 
 def _rebuild_shared(*pickled: Any) -> Buffer:
-    """What was pickled by protocol 5."""
+    """The buffer that was pickled by protocol 5."""
     from .pickling import rebuild
 
     made: Buffer = rebuild(Buffer, *pickled)

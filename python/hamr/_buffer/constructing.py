@@ -1,4 +1,4 @@
-"""What C leaves of ``Buffer(...)``, see native/array/construct.c."""
+"""The part of ``Buffer(...)`` that is not in C: see native/array/construct.c."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def construct(
     stream: Any = None,
     transfer: Transfer | int | TransferName = Transfer.sync_host,
 ) -> _B:
-    """What C leaves of ``Buffer(...)``: all that is not plain, and what is wrong."""
+    """``Buffer(...)`` with arguments that C does not handle, and with wrong ones."""
     if fill is not None and data is not None:
         raise TypeError("fill and data are both given: accepted is one of them")
     number = fill if fill is None or type(fill) in (int, float, bool, complex) else None

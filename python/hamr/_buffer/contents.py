@@ -1,11 +1,11 @@
-"""What changes or reads a buffer's contents, wherever they lie."""
+"""Operations that change or read a buffer's contents, in any memory."""
 
 from __future__ import annotations
 
 import hamr._native as _native
 
 from .._base.allocator import Allocator
-from .._base.element import held_large
+from .._base.element import held_large, number_as
 from .._base.place import copy_place
 from .reading import Reading, count
 from .views import select, shape_from
@@ -49,13 +49,14 @@ class Contents(Reading):
         def astype(self, dtype: Any) -> Self: ...
 
     def reserve(self, n: int, value: Any = None) -> None:
-        """Make room for ``n`` elements; room newly taken holds ``value``, if given."""
+        """Make room for ``n`` elements. New room holds ``value``, if that is given."""
         _native.reserve(self, count("n", n), self._single(value))
 
     def resize(self, n: int | tuple[int, ...], value: Any = None) -> None:
-        """Hold ``n`` elements, or those of a shape. New ones hold ``value``, else anything.
+        """Change the number of elements, or the shape. New elements are ``value``, if given.
 
-        The elements in front stay, in C order. Unlike NumPy's it does not write zeros.
+        The first elements, in C order, stay. Without ``value`` new elements are not initialised;
+        NumPy's ``resize`` writes zeros.
         """
         shape = n if isinstance(n, (tuple, list)) else (n,)
         sizes = tuple(count("n", d, "an int or a tuple of int") for d in shape)
@@ -66,13 +67,13 @@ class Contents(Reading):
         _native.append(self, self._value(x))
 
     def assign(self, x: Any) -> None:
-        """Become the contents and shape of ``x``. Type, allocator and stream stay."""
+        """Take the contents and shape of ``x``. Type, allocator and stream stay."""
         _native.assign(self, self._value(x))
 
     def set(self, x: Any, at: int = 0, start: int = 0, n: int | None = None) -> None:
-        """Write ``n`` elements of ``x`` from ``start`` on to the elements from ``at`` on.
+        """Write ``n`` elements of ``x``, from ``start`` on, to the elements from ``at`` on.
 
-        Positions count in C order; ``n`` is by default all that ``x`` has.
+        Positions count in C order. By default ``n`` is all that ``x`` has from ``start`` on.
         """
         source = self._value(x)
         start = count("start", start)
@@ -98,11 +99,10 @@ class Contents(Reading):
     def reshape(self, *shape: int | tuple[int, ...], copy: bool | None = None) -> Self:
         """The elements, in C order, in another shape: ``b.reshape(2, 3)`` or ``b.reshape((2, 3))``.
 
-        One size may be -1 and stands for what the others leave. As in NumPy, the result
-        is a view of the same memory where strides reach the elements in that shape, and
-        else a copy by the same allocator, on the same device. ``copy=False`` makes the
-        latter a ValueError, ``copy=True`` always copies. Another number of elements is a
-        ValueError.
+        One size may be -1: it is then computed from the others. As in NumPy, the result is a view
+        of the same memory if strides can describe it, else a copy by the same allocator on the same
+        device. ``copy=False`` makes such a copy a ValueError, ``copy=True`` always copies. Another
+        number of elements is a ValueError.
         """
         if copy is not None and not isinstance(copy, bool):
             raise TypeError(f"copy is {copy!r}: accepted are True, False and None")
@@ -117,9 +117,9 @@ class Contents(Reading):
     def move(
         self, allocator: Allocator | int | AllocatorName, device: Device | None = None
     ) -> None:
-        """Take the contents to other memory; nothing happens if they are there.
+        """Move the contents to other memory. Nothing happens if they are there already.
 
-        ``device`` alone takes them there, as in ``copy``.
+        ``device`` without another allocator moves them there, as in ``copy``.
         """
         number, place = copy_place(allocator, device, self._allocator)
         if number != Allocator.same:
@@ -133,7 +133,7 @@ class Contents(Reading):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         target: _native.Array = self
-        if key is not Ellipsis:  # not by what a subclass makes of indexing and views
+        if key is not Ellipsis:  # a subclass may override indexing and views
             source = self._snapshot(_native.Array)
             target = _native.view(_native.Array, source, *select(source.shape, source.strides, key))
         try:
@@ -171,15 +171,13 @@ class Contents(Reading):
         )
 
     def _value(self, x: Any) -> _native.Array:
-        """What the core can read; a Python number becomes an element, if that can hold it."""
+        """An array that the core can read. A Python number becomes one element."""
         if type(x) not in _NUMBERS:
             from .operands import operand
 
             return operand(x, self, "x")
         try:
-            return _native.create(
-                _native.Array, self._element, Allocator.malloc, -1, 0, 1, (), x
-            )._pin()
+            return number_as(x, self._element)._pin()
         except ValueError:
             held = held_large(x, self._element)
             if held is None:
@@ -195,7 +193,7 @@ class Contents(Reading):
 
 
 def _of_a_value(array: _native.Array, error: ValueError) -> ValueError:
-    """The error, or what to write where the array is the value of an element."""
+    """The error; for the value of an element, another one that says what to write."""
     if array._closed or array.ndim or not (array.readonly and array._own_copy):
         return error
     return ValueError(

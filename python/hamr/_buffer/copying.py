@@ -1,4 +1,4 @@
-"""Copies of buffers, and what subclasses add to them: imported when first needed."""
+"""Copies of buffers, and the attributes of subclasses. Imported when first needed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     _A = TypeVar("_A", bound=_native.Array)
 
-#: Buffer's own slots, which every buffer has for itself.
+#: Buffer's own slots, which are not copied.
 _OWN = ("_lock", "_source")
 
 

@@ -25,20 +25,20 @@ _HOST = -1
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Buffer:
     """A buffer of the elements of ``x``, an object with ``__dlpack__`` or a DLPack capsule.
 
-    ``device`` is where they are to be: None is where they are, -1 or (1, 0) the host,
+    ``device`` is where the elements shall be: None is where they are, -1 or (1, 0) the host,
     n or (2, n) CUDA device n; "cpu", "cuda", "cuda:n" and device objects of PyTorch, JAX
-    and CuPy mean the same. They are copied to memory of hamr's own if ``copy`` is
-    True, or None and they are elsewhere; False is never, and the producer is told. Else
-    the memory of ``x`` is shared, and kept alive. Its stream is that of a ``with stream:``
-    block, else the default stream.
+    and CuPy mean the same. With a ``copy`` of True they are copied to memory of hamr's own,
+    with None only if they are elsewhere, with False never; the producer is told of False.
+    Without a copy the memory of ``x`` is shared, and kept alive. The buffer's stream is that of a
+    ``with stream:`` block, else the default stream.
 
-    Errors of the producer pass. Elements that hamr does not have are a TypeError, a
-    tensor that cannot be right and the number of no device are a ValueError, another
-    kind of device and a copy that must not be made are a BufferError. For CUDA without
-    a driver it is BackendUnavailable.
+    Errors of the producer are passed on. TypeError for elements that hamr does not have;
+    ValueError for a tensor that cannot be right, or a device that does not exist; BufferError for
+    another kind of device, or if ``copy=False`` would need a copy; BackendUnavailable for CUDA
+    without a driver.
     """
     refuse_meaning(x)
-    if device is None and copy is None and (not entered or blocks() is None):  # not chained: slower
+    if device is None and copy is None and (not entered or blocks() is None):  # chained is slower
         known = _native.adopt_dlpack(Buffer, x, 0, 1, wait_of(None))
         shared = adopt(Buffer, x, 0, 1, None) if known is None else known
         shared._source = NAME
@@ -50,7 +50,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> B
     number = 0 if order is None else order._value
     shared = adopt(Buffer, x, number, 1, None, False if copy is False else None)
     shared._source = NAME
-    if order is None and blocks() is not None:  # a capsule says no sooner where its memory is
+    if order is None and blocks() is not None:  # only now a capsule says where its memory is
         order = stream_near(None, shared)
     if order is not None:
         shared._set_order(order._value, shared._transfer, order)

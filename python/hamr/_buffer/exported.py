@@ -1,13 +1,15 @@
-"""Buffers in memory that other processes open: a pickle says where it is, and has no elements."""
+"""Buffers in memory that other processes can open: a pickle has its place, and no elements."""
 
 from __future__ import annotations
 
 import hamr._native as _native
 
-from .._base.allocator import Transfer, allocator_of
+from .._base.allocator import allocator_of
 from .._base.element import element_of, item_size, name_of
 from .._base.library import core
 from .._base.unopened import or_unopened
+from .pickling import adopted
+from .views import extent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def place_of(source: _native.Array) -> tuple[Any, ...]:
-    """What ``opened`` makes a buffer of the same memory from: also of a part, a view."""
+    """The arguments of ``opened`` for the same memory, or for a part of it, a view."""
     text = core().Export(source._allocator, source.device, source.ptr)
     offset, handle = text.split(" ")
     layout = source.shape, source.strides, source.readonly
@@ -36,43 +38,26 @@ def opened(
     strides: tuple[int, ...],
     readonly: bool,
 ) -> _A:
-    """The buffer over the memory that another process has; where that is gone, an Unopened."""
+    """A buffer over another process's memory; an Unopened if the memory is gone."""
     element, allocator = element_of(dtype), allocator_of(allocator)
     size = end_of(offset, item_size(element), shape, strides)
     start = core().Import(allocator, device, handle, size)
-    # It owns the mapping, and lasts as long as the buffer and whatever is made from that.
+    # This array owns the mapping. The buffer, and whatever is made from it, keeps it.
     place = allocator, device, start
-    mapping = _adopted(_native.Array, element_of("uint8"), *place, (size,), take=True)
+    mapping = adopted(_native.Array, element_of("uint8"), *place, (size,), take=True)
     layout = shape, strides, readonly
-    return _adopted(kind, element, allocator, device, start + offset, *layout, owner=mapping)
+    return adopted(kind, element, allocator, device, start + offset, *layout, owner=mapping)
 
 
 def end_of(offset: int, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    """Where the elements of a pickle end, in bytes of their memory; it may say anything."""
+    """Where the elements of a pickle end, in bytes of their memory. The pickle is not trusted."""
     if len(shape) != len(strides) or min(shape, default=0) < 0:
         raise ValueError(
             f"shape is {shape} and strides are {strides}: accepted are as many of each"
         )
-    steps = [(n - 1) * s for n, s in zip(shape, strides, strict=True)] if all(shape) else []
-    first = offset + sum(step for step in steps if step < 0)
-    if first < 0:
+    first, end = extent(shape, strides, itemsize)
+    if offset + first < 0:
         raise ValueError(
-            f"elements begin {-first} bytes before their memory, as strides {strides} say"
+            f"elements begin {-first - offset} bytes before their memory, as strides {strides} say"
         )
-    return offset + (itemsize if all(shape) else 0) + sum(step for step in steps if step > 0)
-
-
-def _adopted(
-    kind: type[_A],
-    element: int,
-    allocator: int,
-    device: int,
-    pointer: int,
-    shape: tuple[int, ...],
-    strides: tuple[int, ...] | None = None,
-    readonly: bool = False,
-    owner: object = None,
-    take: bool = False,
-) -> _A:
-    place = allocator, device, 0, Transfer.sync_host, pointer
-    return _native.adopt_pointer(kind, element, *place, shape, strides, readonly, owner, take)
+    return offset + end

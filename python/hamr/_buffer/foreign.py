@@ -1,7 +1,7 @@
 """Memory that comes from C or goes there: pointers of ctypes and cffi, and who frees it.
 
-Imported when first needed. Neither ctypes nor cffi is imported to look at an object: what
-is of theirs brings them.
+Imported when first needed. This module never imports ctypes or cffi to look at an object: an
+object of theirs means that they are imported already.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hamr._native as _native
 from .._base.allocator import allocator_from
 from .._base.element import element_of, item_size, name_of
 from .._protocols.dispatch import share
+from .views import extent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _ACCEPTED = (
 
 
 def address_of(pointer: Any) -> int:
-    """The address that a pointer holds, or at which an array or struct is."""
+    """The address that a pointer holds, or the address of an array or struct."""
     if isinstance(pointer, int) and not isinstance(pointer, bool):
         return int(pointer)
     ctypes, cffi = sys.modules.get("ctypes"), sys.modules.get("_cffi_backend")
@@ -47,7 +48,7 @@ def address_of(pointer: Any) -> int:
 def owned(
     pointer: Any, owner: Any, free: Callable[[Any], Any] | None, take: bool
 ) -> tuple[int, Any, Freed | None]:
-    """The address, what is to be kept for the memory, and what is armed once that is taken."""
+    """The address, the memory's owner, and a Freed to be armed once the memory is taken."""
     address, freed = address_of(pointer), None
     if not isinstance(pointer, int) and not take:
         owner = (owner, pointer)
@@ -57,7 +58,7 @@ def owned(
 
 
 def check_room(pointer: Any, array: _native.Array) -> None:
-    """ValueError where an array of ctypes or cffi ends before the elements do, or begins later."""
+    """ValueError if elements lie outside an array of ctypes or cffi."""
     ctypes, cffi = sys.modules.get("ctypes"), sys.modules.get("_cffi_backend")
     if ctypes is not None and isinstance(pointer, ctypes.Array):
         room = ctypes.sizeof(pointer)
@@ -70,8 +71,7 @@ def check_room(pointer: Any, array: _native.Array) -> None:
         return
     if not array._count:
         return
-    spans = [step * (n - 1) for n, step in zip(array.shape, array.strides, strict=True)]
-    first, end = sum(s for s in spans if s < 0), sum(s for s in spans if s > 0) + array.itemsize
+    first, end = extent(array.shape, array.strides, array.itemsize)
     if first < 0 or end > room:
         raise ValueError(
             f"pointer is an array of {room} bytes: shape {array.shape} of "
@@ -80,7 +80,7 @@ def check_room(pointer: Any, array: _native.Array) -> None:
 
 
 class Freed:
-    """The owner of memory that a function gives back: at its end, once."""
+    """The owner of memory that a function frees: once, when the owner ends."""
 
     __slots__ = ("_free", "_owner", "_pointer", "armed")
 
@@ -89,9 +89,9 @@ class Freed:
             raise TypeError(f"free is {free!r}: accepted is a function that takes the pointer")
         ctypes = sys.modules.get("ctypes")
         if ctypes is not None and type(pointer) is int and isinstance(free, ctypes._CFuncPtr):
-            pointer = ctypes.c_void_p(pointer)  # of an int ctypes passes 32 bits
+            pointer = ctypes.c_void_p(pointer)  # ctypes would pass 32 bits of an int
         self._free, self._pointer, self._owner = free, pointer, owner
-        self.armed = False  # what was not taken is still the caller's
+        self.armed = False  # until the memory is taken it is the caller's
 
     def __del__(self) -> None:
         if getattr(self, "armed", False):
@@ -100,7 +100,7 @@ class Freed:
 
 
 def parameter_of(array: _native.Array) -> Any:
-    """A pointer of ctypes to an array's elements, which it keeps; work on them is over."""
+    """A pointer of ctypes to an array's elements, which it keeps. Waits for work on them."""
     if not array._host:
         raise TypeError(
             f"the host does not reach {allocator_from(array._allocator).name} memory: pass "
@@ -119,7 +119,7 @@ def parameter_of(array: _native.Array) -> Any:
     return pointer
 
 
-#: What ctypes calls element types that it has; arguments may be declared as pointers to them.
+#: The names of element types in ctypes. Arguments may be declared as pointers to these.
 _C_TYPES = {
     "bool": "c_bool",
     **{f"{u}int{n}": f"c_{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)},
@@ -129,7 +129,7 @@ _C_TYPES = {
 
 
 def elements_in(kind: type[_A], obj: Any, dtype: Any, stream: int, transfer: int) -> _A:
-    """An array over the bytes of an object, taken for elements of a type.
+    """An array over the bytes of an object, as elements of a type.
 
     The object is bytes-like, or has a ``buf`` that is: SharedMemory of multiprocessing.
     """
@@ -148,7 +148,7 @@ def elements_in(kind: type[_A], obj: Any, dtype: Any, stream: int, transfer: int
             f"dtype is {name_of(element)}, of {item_size(element)} bytes, and the object has "
             f"{given.nbytes}: accepted is a multiple"
         )
-    # The last one is dropped first: SharedMemory's end complains of what is exported still.
+    # The last item is dropped first: SharedMemory must not end while a memoryview exists.
     owner = given if content is obj else (obj, memoryview(content))
     place = given._allocator, given.device, stream, transfer, given.ptr
     made = _native.adopt_pointer(
@@ -161,6 +161,6 @@ def elements_in(kind: type[_A], obj: Any, dtype: Any, stream: int, transfer: int
 
 
 def is_shared_memory(obj: Any) -> bool:
-    """Whether an object is multiprocessing's SharedMemory, which exports nothing itself."""
+    """Whether an object is multiprocessing's SharedMemory, which has no buffer protocol itself."""
     module = sys.modules.get("multiprocessing.shared_memory")
     return module is not None and isinstance(obj, module.SharedMemory)

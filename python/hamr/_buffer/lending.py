@@ -1,4 +1,4 @@
-"""Elements that are somebody's for reading or writing inside a ``with`` block, or kept for many."""
+"""Elements that a ``with`` block borrows for reading or writing, and temporaries that are kept."""
 
 from __future__ import annotations
 
@@ -30,26 +30,28 @@ _HOST = 0
 
 
 class Caching(_Base):
-    """What a user promises of a buffer, so that the same elements are not copied twice."""
+    """A promise about a buffer, so that hamr does not copy the same elements twice."""
 
     __slots__ = ()
 
     def cached(self, on: bool = True) -> Self:
-        """Keep temporaries: whoever writes the elements without hamr calls ``changed()``.
+        """Keep temporaries. Whoever writes the elements without hamr must call ``changed()``.
 
         Without it each ``get_cuda_accessible()`` of host memory, and each
-        ``get_host_accessible()`` of a device's, is a copy of its own. With it the copy for a space
-        and device is kept and handed out again, the same memory, until the elements change. hamr
-        sees changes of its own: ``fill``, ``set``, ``b[...] = x``, ``resize``, ``move``,
-        ``on_host("rw")`` and the like, by this buffer or another one of the same memory. It does
-        not see what is written to ``numpy.asarray(b)``, to a handle in place or by a pointer.
+        ``get_host_accessible()`` of a device's memory, makes a copy of its own. With it the copy
+        for a space and device is kept and handed out again, until the elements change. hamr sees
+        its own changes: ``fill``, ``set``, ``b[...] = x``, ``resize``, ``move``, ``on_host("rw")``
+        and the like, by this buffer or another one of the same memory. It does not see writes to
+        ``numpy.asarray(b)``, to a handle in place or by a pointer.
 
-        What is handed out is others', too, and must not be written to; it says that it is
-        read-only. Libraries that refuse such arrays get it by ``with b.on_cuda("r") as h``.
+        Several users may have the same temporary. It must not be written to, and its protocols say
+        that it is read-only. Libraries that refuse read-only arrays get it by
+        ``with b.on_cuda("r") as h``.
 
-        Kept memory goes at a change, at ``cached(False)``, ``free()`` and ``close()``, with the
-        buffer, at ``hamr.trim()`` and when memory of its kind runs out; ``hamr.stats()`` counts
-        it. Views and copies keep nothing unless they are asked to. Returns the buffer.
+        A kept temporary is released at a change, at ``cached(False)``, ``free()`` and ``close()``,
+        with the buffer, at ``hamr.trim()`` and when memory of its kind runs out. ``hamr.stats()``
+        counts it. Views and copies keep nothing unless ``cached`` is called for them. Returns the
+        buffer.
         """
         self._cache(on)
         return self
@@ -60,34 +62,34 @@ class Caching(_Base):
         return self._cached
 
     def changed(self) -> None:
-        """Say that the elements were written by NumPy, C, a kernel or anybody but hamr.
+        """Tell hamr that NumPy, C, a kernel or anybody else has written the elements.
 
-        What buffers of the same memory keep of them, see ``cached``, is not handed out any more;
-        handles keep what they have. Work that writes on a stream need not be over: it is ordered
-        as for any access.
+        Temporaries that buffers of the same memory keep, see ``cached``, are not handed out any
+        more. Handles keep theirs. Work that writes on a stream need not be over: it is ordered as
+        for any access.
         """
         self._changed()
 
 
 class Lending(_Base):
-    """Access for writing: what is written inside the block, the buffer has after it.
+    """Access for writing: after the block the buffer has what the block has written.
 
-    The mode says what the block does: ``"r"`` reads, ``"w"`` writes all elements and reads
-    none that it has not written, ``"rw"`` reads and may write. Elements are used in place
-    where the code reaches them, else in a temporary, which at the end of the block is
-    written back; with ``"w"`` nothing is brought in before, and its elements are not
-    initialised. What the block enqueued on the buffer's stream is done before that, and
-    whoever uses the buffer afterwards waits for it. After an exception nothing is written
-    back; what was written in place stays.
+    The mode says what the block does: ``"r"`` reads; ``"w"`` writes all elements, and reads none
+    before it has written them; ``"rw"`` reads and may write. The block uses elements in place if
+    its code reaches them, else in a temporary, which is written back at the end of the block.
+    With ``"w"`` nothing is copied into the temporary, and its elements are not initialised. Work
+    that the block enqueued on the buffer's stream is done before the elements are written back,
+    and later uses of the buffer wait for that. After an exception nothing is written back; what
+    was written in place stays.
 
-    Inside the block the elements are its own, wherever they are: another block for some of
-    them, by a view or in another thread, raises InUse unless both read; and so does what
-    would change or replace them, as ``fill`` or ``resize``, while a block writes. What the
-    block was given may be shared and used in any way, by ``hamr.buffer(array)``, too.
-    ``close()`` and ``free()`` go on, and views get what is written.
+    Inside the block the elements belong to it, wherever they are. Another block for some of them,
+    by a view or in another thread, raises InUse unless both read. While a block writes,
+    operations that would change or replace the elements, such as ``fill`` or ``resize``, raise
+    InUse as well. What the block got may be shared and used in any way, also by
+    ``hamr.buffer(array)``. ``close()`` and ``free()`` still work, and views get what is written.
 
-    Elements that lie on each other, as in sliding windows, are for ``"r"`` alone: other modes
-    are a ValueError.
+    Elements that overlap, as in sliding windows, are for ``"r"`` alone: other modes are a
+    ValueError.
     """
 
     __slots__ = ()
@@ -95,17 +97,17 @@ class Lending(_Base):
     def on_host(self, mode: Mode) -> AbstractContextManager[HostElements]:
         """The elements for code on the host: ``with b.on_host("rw") as array: array += 1``.
 
-        The array is NumPy's, of the buffer's shape and type, without NumPy a memoryview. With
-        ``"r"`` it is read-only, and after the block in any case: it must not be kept.
+        It is a NumPy array of the buffer's shape and type, or a memoryview without NumPy. It is
+        read-only with ``"r"``, and in any mode after the block: it must not be kept.
         """
         return Access(self, _HOST, mode, -1)
 
     def on_cuda(self, mode: Mode, device: Device | None = None) -> AbstractContextManager[Handle]:
         """The elements for CUDA code: ``with b.on_cuda("rw") as h: cp.asarray(h)[...] += 1``.
 
-        It is a Handle, which CuPy, PyTorch, Numba and JAX take by their protocols. ``device`` is
-        by default the current one. The block enqueues its work on ``h``'s stream, the buffer's or
-        else the default one, or waits for it.
+        It is a Handle, which CuPy, PyTorch, Numba and JAX accept by their protocols. ``device`` is
+        by default the current one. The block enqueues its work on ``h``'s stream, which is the
+        buffer's or else the default stream, or waits for its work.
         """
         return Access(self, space_number("cuda"), mode, device_number(device))
 
@@ -140,9 +142,9 @@ class Access:
     __slots__ = ("_buffer", "_device", "_free", "_mode", "_open", "_space")
 
     def __init__(self, buffer: Any, space: int, mode: str, device: int) -> None:
-        #: What the block has; whoever takes it out ends the access.
+        #: What the block has. Taking it out ends the access.
         self._open: list[tuple[Any, _native.Array, tuple[_native.Array, int, int]]] = []
-        #: Whoever takes out what is in it begins the access. Threads may try at once.
+        #: Taking out the item begins the access. Several threads may try at once.
         self._free = [True]
         if not isinstance(mode, str):
             raise TypeError(f"mode is {mode!r}: accepted are 'r', 'w' and 'rw'")
@@ -163,10 +165,10 @@ class Access:
             return f'with b.on_{name}("{mode}") as x: ...'
         return f'with b.on("{name}", "{mode}") as x: ...'
 
-    if not TYPE_CHECKING:  # who forgot the "with" tries what arrays have
+    if not TYPE_CHECKING:  # help users who forgot the "with"
 
         def __getattr__(self, name):
-            if name in Access.__slots__:  # an object that was made without __init__
+            if name in Access.__slots__:  # in an object that was made without __init__
                 raise AttributeError(f"the access has no {name} yet", name=name, obj=self)
             raise AttributeError(
                 f"an access has no {name}: write {self._line()}", name=name, obj=self
@@ -210,7 +212,7 @@ class Access:
         self._end(kind is None)
 
     def __del__(self) -> None:
-        if getattr(self, "_open", None):  # the block was left without its end
+        if getattr(self, "_open", None):  # the block was never ended
             self._end(False)
 
     def _end(self, commit: bool) -> None:
@@ -230,7 +232,7 @@ class Access:
 
 
 def on_host_of(handle: _native.Array) -> Any:
-    """NumPy's array of elements that the host reaches, without NumPy a memoryview."""
+    """A NumPy array of elements that the host reaches; a memoryview without NumPy."""
     try:
         import numpy
     except ImportError:
@@ -244,6 +246,6 @@ def protect(array: Any) -> None:
         try:
             array.release()
         except BufferError:
-            return  # something was made from it, and keeps the memory
+            return  # something that was made from it keeps the memory
     elif array is not None:
         array.setflags(write=False)

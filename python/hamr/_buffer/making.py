@@ -1,4 +1,4 @@
-"""New buffers by the names that NumPy's and CuPy's users type: empty, zeros, array and their kin.
+"""New buffers by NumPy's and CuPy's names: empty, zeros, array and so on.
 
 They take ``allocator=``, ``device=``, ``stream=`` and ``transfer=`` as ``hamr.Buffer`` does.
 Without an allocator and a device the memory is malloc's.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Shape = int | tuple[int, ...]
 
     class Place(TypedDict, total=False):
-        """Where the memory is to be, as for ``hamr.Buffer``."""
+        """Where the memory shall be, as for ``hamr.Buffer``."""
 
         allocator: Allocator | int | AllocatorName | None
         device: Device | None
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _PLACE = {"allocator", "device", "stream", "transfer"}
 
-#: What has no memory of its own that could be shared.
+#: Types whose objects have no memory that could be shared.
 _VALUES = (int, float, complex, list, tuple, range)
 
 
@@ -57,7 +57,7 @@ def ones(shape: Shape, dtype: Any = "float64", **place: Unpack[Place]) -> Buffer
 
 
 def full(shape: Shape, fill_value: Any, dtype: Any = None, **place: Unpack[Place]) -> Buffer:
-    """A buffer of one value; its type is by default that of the value."""
+    """A buffer of one value. By default it has the value's type."""
     _only_place("full", place)
     if dtype is None:
         _given(fill_value)
@@ -75,10 +75,10 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, **place: Unpack[Place
 def array(obj: Any, dtype: Any = None, **place: Unpack[Place]) -> Buffer:
     """A buffer with a copy of the elements of an array, a list of numbers or a number.
 
-    The type is by default the array's; of lists NumPy's choice, which without NumPy is that of
-    flat lists alone: float64 or int64. A number that the type cannot hold is a ValueError, a list
-    of anything else a TypeError. Without an allocator and a device an array's elements stay in
-    memory of its kind.
+    The type is by default the array's. For lists NumPy chooses it; without NumPy only flat lists
+    are accepted, and become float64 or int64. A number that the type cannot hold is a ValueError,
+    a list of anything else a TypeError. Without an allocator and a device, the elements of an
+    array stay in the same kind of memory.
     """
     _only_place("array", place)
     if not isinstance(obj, _VALUES):
@@ -105,10 +105,10 @@ def array(obj: Any, dtype: Any = None, **place: Unpack[Place]) -> Buffer:
 
 
 def asarray(obj: Any, dtype: Any = None, **place: Unpack[Place]) -> Buffer:
-    """A buffer that shares the memory of ``obj`` where it can be, and else has a copy.
+    """A buffer that shares the memory of ``obj`` if possible, else has a copy.
 
-    It cannot be for lists and numbers, for elements of another type, and where the allocator or
-    device that is asked for is another one.
+    It has a copy of lists and numbers, of elements of another type, and of elements whose
+    allocator or device is not the one that is asked for.
     """
     _only_place("asarray", place)
     if isinstance(obj, _VALUES):
@@ -157,7 +157,7 @@ def full_like(
 
 
 def _only_place(name: str, place: Place) -> None:
-    for word in place.keys() - _PLACE:  # what Buffer takes besides is said otherwise here
+    for word in place.keys() - _PLACE:  # Buffer accepts more, which these functions do not
         raise TypeError(
             f"{name}() got an unexpected keyword argument {word!r}: accepted are "
             f"{', '.join(sorted(_PLACE))}"
@@ -174,7 +174,7 @@ def _elements(obj: Any, name: str, *order: Any) -> Buffer:
 
 
 def _given(fill_value: Any) -> Any:
-    if fill_value is None:  # which leaves new memory as it is
+    if fill_value is None:  # to Buffer it means: do not initialise
         raise TypeError("fill_value is None: accepted is a number")
     if not isinstance(fill_value, _VALUES):
         refuse_value(fill_value, "fill_value")

@@ -1,4 +1,4 @@
-"""copy_many: the elements of many arrays, each to another one, by one call."""
+"""copy_many: copies many arrays by one call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from .._base.allocator import TransferName
 
-#: The end of memory that is not hamr's waits for work on it. So all wait once, and not each.
+#: Foreign memory waits for work on it when it ends. With this mode all of it waits once.
 _SYNC = Transfer.sync
 
 
@@ -30,20 +30,19 @@ def copy_many(
     transfer: Transfer | int | TransferName | None = None,
     wait: bool | None = None,
 ) -> None:
-    """Do ``d[...] = s`` for each of the destinations and the source at its place.
+    """Do ``d[...] = s`` for each of the destinations and the source at the same position.
 
-    Both are sequences, as lists, of buffers and of whatever ``hamr.buffer`` shares: arrays of
-    any type, shape, strides and memory. Elements are converted, and shapes broadcast. What is
-    there at the end is what a loop leaves, where arrays have bytes in common, too; but many
-    small arrays between the host and a device, and within a device, take few steps instead of
-    one each, and what has to be waited for is waited for once.
+    Both are sequences, such as lists, of buffers and of whatever ``hamr.buffer`` shares: arrays of
+    any type, shape, strides and memory. Elements are converted, and shapes broadcast. The result
+    is that of a loop, also if arrays have bytes in common. But many small arrays between the host
+    and a device, or within a device, take few steps instead of one each, and the call waits once.
 
-    ``transfer`` says which movements are waited for, by default as each destination does;
-    arrays that are no buffers are complete at the return. ``stream`` and ``wait`` are those of
-    ``hamr.buffer`` for these.
+    ``transfer`` says which movements are waited for. By default each destination's own mode does;
+    arrays that are no buffers are complete when the call returns. For these arrays ``stream`` and
+    ``wait`` are as in ``hamr.buffer``.
 
-    All is checked first: nothing was copied if an argument is wrong. That is a TypeError or a
-    ValueError, which names the place in the sequence; so is a read-only destination. After a
+    All arguments are checked first: if one is wrong, nothing is copied. The TypeError or
+    ValueError names the position in the sequence. A read-only destination is a ValueError. After a
     DeviceError or OutOfMemory the elements of all destinations are unspecified.
     """
     to = _shared("destinations", destinations, stream, wait)
@@ -57,7 +56,7 @@ def copy_many(
 
 
 def _shared(name: str, arrays: Any, stream: Any, wait: bool | None) -> list[_native.Array]:
-    """Something that the core can use for each of the arrays."""
+    """For each of the arrays an array that the core can use."""
     if not isinstance(arrays, (list, tuple)) and (
         not isinstance(arrays, Sequence) or isinstance(arrays, (str, bytes, bytearray, memoryview))
     ):

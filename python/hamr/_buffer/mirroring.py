@@ -1,4 +1,4 @@
-"""A device's elements as page-locked memory of the host, for the length of a ``with`` block."""
+"""A device's elements in page-locked host memory, inside a ``with`` block."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Mirror:
             given: HostElements = access.__enter__()
             self._begun = access, None, given
             return given
-        # As the device's own, so that nobody else writes the elements meanwhile.
+        # A block of the device's own, so that nobody else writes the elements meanwhile.
         access = mirrored.on(backend_of(mirrored._allocator), self._mode, mirrored.device)
         handle = access.__enter__()
         try:
@@ -85,17 +85,17 @@ class Mirroring(Lending):
     def mirror(self, initialize: bool = False) -> Mirror:
         """A NumPy array of all elements, to be written: ``with b.mirror() as a: a[:] = 1``.
 
-        It is page-locked memory of the host where the elements are a device's, without them
-        unless ``initialize`` asks for them, and is copied back at the end of the block, not after
-        an exception. What the host reaches in place is used in place. Of a read-only buffer it has
-        the elements in any case, and is read-only. Inside the block the elements are its own, as
-        inside that of ``on_host``; the array must not be kept.
+        For elements on a device the array is in page-locked host memory. It has the elements only
+        if ``initialize`` is true. At the end of the block it is copied back, but not after an
+        exception. Elements that the host reaches are used in place. For a read-only buffer the
+        array has the elements in any case, and is read-only. Inside the block the elements belong
+        to it, as with ``on_host``. The array must not be kept.
         """
         return Mirror(self, initialize)
 
 
 def _page_locked_beside(allocator: int) -> int | None:
-    """The allocator of page-locked memory of the runtime that has an allocator's."""
+    """The allocator of page-locked memory of the same runtime; None if it has none."""
     if allocator < 0:
         return None
     backend = backend_of(allocator)

@@ -21,15 +21,10 @@ _MAGIC = b"hamrshr\x01"
 _HEADER, _LONGEST, _MOST_DESCRIPTORS = 16, 4096, 2
 
 
-def opened(frame: bytes, descriptors: list[int]) -> Buffer:
-    """The elements of a frame and its descriptors, which stay the caller's."""
-    return _native.open_shared(Buffer, frame, descriptors)
-
-
 def _opened_by(handle: SharedHandle) -> Buffer:
     frame, descriptors = handle._begin()
     try:
-        return opened(frame, [*descriptors])
+        return _native.open_shared(Buffer, frame, [*descriptors])
     finally:
         handle._end()
 
@@ -44,23 +39,23 @@ def _numbers(descriptors: Any) -> list[int]:
 def open_shared(source: Any, descriptors: Iterable[int] | None = None) -> Buffer:
     """A buffer of the memory that another process, or this one, has shared by ``Buffer.share()``.
 
-    ``source`` is a handle, a connected UNIX socket that one comes over, or what its ``to_bytes()``
-    returned; that alone has ``descriptors``, which stay the caller's. It is the same memory, for
-    reading and writing unless it was shared for reading only; the handle's maker has waited for the
-    work on it. It lasts as long as the buffer and whatever shares its memory, whatever becomes of
-    its maker, with one exception: what ``hamr.Allocator.cuda`` and CUDA libraries have allocated is
-    their process's, and must not be used once that has ended.
+    ``source`` is a handle, a connected UNIX socket that receives one, or the result of a handle's
+    ``to_bytes()``. ``descriptors`` go with the latter alone, and stay the caller's. The buffer is
+    the same memory, for reading and writing unless it was shared for reading only. The handle's
+    maker has waited for the work on it. The memory lasts as long as the buffer and whatever shares
+    it, even after its maker has ended, with one exception: memory that ``hamr.Allocator.cuda`` or
+    CUDA libraries have allocated belongs to their process, and must not be used after that has
+    ended.
 
-    EOFError if the socket's other end was closed, ValueError if what comes is no handle, and
-    BackendUnavailable where this process does not have the device.
+    EOFError if the socket's other end was closed, ValueError if no handle comes, and
+    BackendUnavailable if this process does not have the device.
     """
     if type(source) is socket.socket and descriptors is None:
         found = _native.receive_shared(Buffer, source)
         if found is not None:
             return found
     if isinstance(source, (bytes, bytearray, memoryview)):
-        numbers = _numbers(descriptors)
-        return opened(bytes(source), numbers)
+        return _native.open_shared(Buffer, bytes(source), _numbers(descriptors))
     if descriptors is not None:
         raise TypeError("descriptors are accepted with what to_bytes() returned only")
     if isinstance(source, SharedHandle):
@@ -75,7 +70,7 @@ def open_shared(source: Any, descriptors: Iterable[int] | None = None) -> Buffer
     check_socket(source)
     frame, received = _received(source)
     try:
-        return opened(frame, received)
+        return _native.open_shared(Buffer, frame, received)
     finally:
         close_all(received)
 

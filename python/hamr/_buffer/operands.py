@@ -1,11 +1,10 @@
-"""What content operations take beside buffers: numbers, lists, other libraries' arrays."""
+"""What content operations accept besides buffers: numbers, lists, other libraries' arrays."""
 
 from __future__ import annotations
 
 import hamr._native as _native
 
-from .._base.allocator import Allocator
-from .._base.element import TABLE, held_large
+from .._base.element import TABLE, held_large, number_as
 from .._base.errors import OutOfRange
 from .._protocols.dispatch import offers_elements, share
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def scalar_for(x: Any, target: _native.Array) -> _native.Array | None:
-    """A Python number as something the core can write to a target; None for anything else."""
+    """A Python number as an array that the core can write to a target; None for anything else."""
     try:
         return _native.scalar(x)
     except ValueError:
@@ -26,10 +25,10 @@ def scalar_for(x: Any, target: _native.Array) -> _native.Array | None:
 
 
 def operand(x: Any, target: _native.Array, name: str = "value") -> _native.Array:
-    """A number, array, list or buffer as something the core can read for a target.
+    """A number, array, list or buffer as an array that the core can read for a target.
 
-    ``name`` is the argument's. Numbers in lists that the target's type cannot hold are a
-    ValueError, as single ones are.
+    ``name`` is the argument's name. A number that the target's type cannot hold is a ValueError,
+    also in a list.
     """
     if isinstance(x, _native.Array):
         return x._pin()
@@ -46,7 +45,7 @@ def operand(x: Any, target: _native.Array, name: str = "value") -> _native.Array
 
 
 def refuse_value(x: Any, name: str) -> None:
-    """Raise TypeError for what has no elements."""
+    """Raise TypeError for an object without elements."""
     if not isinstance(x, (int, float, complex, list, tuple, range)) and not offers_elements(x):
         from .._protocols import refusal
         from .._protocols.fields import short
@@ -90,7 +89,7 @@ def as_array(values: Any) -> Any:
 
 
 def _first_other(values: Any) -> str:
-    """Which element of a list, or of lists in it, is the first that is no number."""
+    """The first element of a list, or of lists in it, that is no number, for a message."""
     from .._protocols.fields import short
 
     for value in values:
@@ -120,7 +119,7 @@ def _from_sequence(values: Any, target: _native.Array) -> Any:
     ):
         import numpy
 
-        if numpy.isfinite(array).all():  # a fraction beside them made large integers floats
+        if numpy.isfinite(array).all():  # a fraction in the list made large integers floats
             whole = [int(v) for v in numpy.asarray(values, dtype=object).flat]
             array = numpy.array(whole, dtype=object).reshape(array.shape)
     if array.dtype.kind == "O":
@@ -142,7 +141,7 @@ def _checked_flat(array: Any, values: Any, target: _native.Array, kind: str) -> 
             if not abs(number) < float("inf"):
                 _refuse_number(number, target)
         if any(isinstance(number, float) for number in numbers):
-            numbers = [int(v) for v in values]  # a fraction beside them made large integers floats
+            numbers = [int(v) for v in values]  # a fraction in the list made large integers floats
     else:
         numbers = [number for number in numbers if abs(number) < float("inf")]
     if numbers:
@@ -152,9 +151,9 @@ def _checked_flat(array: Any, values: Any, target: _native.Array, kind: str) -> 
 
 
 def _refuse_numbers(array: Any, target: _native.Array, kind: str) -> None:
-    """A ValueError for a number that the target's type does not hold.
+    """Raise ValueError for a number that the target's type cannot hold.
 
-    Types hold all numbers between two that they hold.
+    A type that holds the least and the largest number holds all of them.
     """
     if array.dtype.isbuiltin == 2:  # ml_dtypes
         array = array.astype("float64")
@@ -180,16 +179,7 @@ def _refuse_complex(values: Any, target: _native.Array) -> None:
 
 def _refuse_number(number: Any, target: _native.Array) -> None:
     held = held_large(number, target._element)
-    _native.create(
-        _native.Array,
-        target._element,
-        Allocator.malloc,
-        -1,
-        0,
-        1,
-        (),
-        number if held is None else held,
-    )
+    number_as(number if held is None else held, target._element)
 
 
 def _large(array: Any, target: _native.Array) -> Any:

@@ -1,4 +1,4 @@
-"""Python's operators on buffers and handles; what comes of them is in refusals.py."""
+"""Python's operators on buffers and handles. Their results and errors are in refusals.py."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _arithmetic(name: str) -> Any:
 
 
 class _LeftToNumPy:
-    """A name that others' arrays have and hamr's do not: absent, but it says what to write."""
+    """A name that other libraries' arrays have and hamr's do not. The error says what to write."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -49,15 +49,15 @@ class _LeftToNumPy:
 class Operators(_Base):
     """What Buffer and Handle answer to Python's operators.
 
-    Without dimensions they compare as the number that they hold. With dimensions, and for
-    arithmetic, what is on the other side decides if it is another library's array; all else
-    is a TypeError that says what to write. What compares by value has no hash, as NumPy's arrays.
+    An array without dimensions compares as the number that it holds. For an array with dimensions,
+    and for arithmetic, another library's array on the other side decides. All else is a TypeError
+    that says what to write. Since they compare by value, they have no hash, as NumPy's arrays.
     """
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
 
-    if TYPE_CHECKING:  # arithmetic is none that a checker should let pass
+    if TYPE_CHECKING:  # checkers shall report arithmetic
 
         def __lt__(self, other: Any) -> Any: ...
         def __le__(self, other: Any) -> Any: ...

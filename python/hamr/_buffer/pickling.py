@@ -1,8 +1,8 @@
-"""How buffers travel through pickle: from protocol 5 on without a copy, where that is possible.
+"""How buffers are pickled: from protocol 5 on without a copy, if that is possible.
 
-The elements are a ``pickle.PickleBuffer``. A pickler with a ``buffer_callback`` hands it
-out instead of copying it, and what the receiver passes to ``pickle.loads(buffers=...)``
-becomes the buffer's memory. ``base`` is hamr.Buffer, which hands itself in.
+The elements are a ``pickle.PickleBuffer``. A pickler with a ``buffer_callback`` passes it
+on instead of copying it, and what the receiver gives to ``pickle.loads(buffers=...)``
+becomes the buffer's memory. ``base`` is hamr.Buffer, which passes itself.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     _B = TypeVar("_B", bound=Contents)
 
 
-#: Of memory that a process has from somebody: what makes a buffer of the same elements, and what
-#: of a buffer it is called with after the buffer's class; None for other memory.
+#: For memory that a process has from another one, such as a store's: a function that makes a
+#: buffer of the same elements, and one that returns its arguments after the buffer's class, or
+#: None for other memory.
 elsewhere: list[tuple[Callable[..., Any], Callable[[_native.Array], tuple[Any, ...] | None]]] = []
 
 
@@ -44,7 +45,7 @@ def reduce(
 ) -> tuple[Any, ...]:
     """What ``Buffer.__reduce_ex__`` returns: a function, what to call it with, and a state.
 
-    The class is named for subclasses only, and a state is there only if they have one.
+    Only for subclasses are there a class and, if they have one, a state.
     """
     kind, state = type(source), source.__getstate__()
     own = () if kind is base else (kind,)
@@ -74,13 +75,13 @@ def reduce(
 
 
 def plain(source: _native.Array, base: type[_B]) -> _B:
-    """The elements as a plain buffer of its own, which nobody else changes the shape of."""
+    """The elements as a plain buffer, whose shape nobody else changes."""
     frozen = source._snapshot(_native.Array)
     return _native.view(base, frozen, 0, frozen.shape, frozen.strides)
 
 
 def once(base: type[_B], source: _native.Array) -> _B | None:
-    """The elements without the axes that repeat them, which are of size 1; None without such."""
+    """The elements with size 1 along the axes that repeat them; None without such axes."""
     pairs = list(zip(source.shape, source.strides, strict=True))
     if not source._count or all(stride or size == 1 for size, stride in pairs):
         return None
@@ -96,24 +97,31 @@ def repeated(kind: type[_A], single: Any, shape: tuple[int, ...]) -> _A:
     pairs = list(zip(sizes, shape, strict=False))
     if len(sizes) != len(shape) or any(n not in (1, size) for n, size in pairs):
         raise ValueError(f"single is of shape {sizes}: accepted is one that repeats to {shape}")
-    made: _A = _native.adopt_pointer(
-        kind,
-        single._element,
-        single._allocator,
-        single.device,
-        0,
-        Transfer.sync_host,
-        single.ptr,
-        shape,
-        tuple([s if n == size else 0 for s, (n, size) in zip(single.strides, pairs, strict=True)]),
-        True,
-        single,
-        False,
-    )
+    steps = zip(single.strides, pairs, strict=True)
+    strides = tuple([stride if n == size else 0 for stride, (n, size) in steps])
+    place = single._allocator, single.device, single.ptr
+    made = adopted(kind, single._element, *place, shape, strides, True, single)
     protocol = getattr(single, "source_protocol", None)
     if protocol is not None:
         made._source = protocol
     return made
+
+
+def adopted(
+    kind: type[_A],
+    element: int,
+    allocator: int,
+    device: int,
+    pointer: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...] | None = None,
+    readonly: bool = False,
+    owner: object = None,
+    take: bool = False,
+) -> _A:
+    """An array over memory at an address that no stream is known to use."""
+    place = allocator, device, 0, Transfer.sync_host, pointer
+    return _native.adopt_pointer(kind, element, *place, shape, strides, readonly, owner, take)
 
 
 def raw(
@@ -122,9 +130,9 @@ def raw(
     allocator: int = Allocator.malloc,
     device: int = -1,
 ) -> _B:
-    """The bytes of elements without gaps, in the order in which they lie, shared.
+    """The bytes of elements without gaps, in the order of the memory, shared.
 
-    bfloat16 and float8 have no format in the buffer protocol; bytes have.
+    bfloat16 and float8 have no format in the buffer protocol; bytes have one.
     """
     return _over(base, elements, (elements.nbytes,), "uint8", allocator, device)
 
@@ -167,10 +175,9 @@ def rebuild(
 ) -> _B:
     """The buffer that was pickled by protocol 5.
 
-    In host memory it shares ``content``, whatever has the buffer protocol, and is
+    In host memory it shares ``content``, an object with the buffer protocol, and is
     read-only if that is. For a device the elements are copied to the device of the same
-    number; without a driver for it that is BackendUnavailable, without that device a
-    ValueError.
+    number: BackendUnavailable without a driver, ValueError without that device.
     """
     kind = _checked(kind, base)
     given = share(base, content)
@@ -204,24 +211,13 @@ def _over(
     device: int,
 ) -> _B:
     """A buffer over the memory of another array, which it keeps, without strides."""
-    return _native.adopt_pointer(
-        kind,
-        element_of(dtype),
-        allocator,
-        device,
-        0,
-        Transfer.sync_host,
-        memory.ptr,
-        shape,
-        None,
-        memory.readonly and not memory._own_copy,
-        memory,
-        False,
-    )
+    readonly = memory.readonly and not memory._own_copy
+    place = allocator, device, memory.ptr
+    return adopted(kind, element_of(dtype), *place, shape, None, readonly, memory)
 
 
 def _copied(elements: _B, dtype: str, allocator: int, device: int, kind: type[_B]) -> _B:
-    # Not by what the subclass makes of construction and assignment.
+    # A subclass may override construction and assignment.
     made = _native.create(
         kind,
         element_of(dtype),

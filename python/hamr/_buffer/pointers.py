@@ -1,4 +1,4 @@
-"""Memory at an address that somebody gives, and the address that a C function is given."""
+"""Buffers of memory at an address that a user gives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ else:
 
 
 class Pointers(_Base):
-    """Buffers of foreign memory, and buffers as pointers."""
+    """Buffers of foreign memory."""
 
     __slots__ = ()
 
@@ -45,14 +45,13 @@ class Pointers(_Base):
     ) -> Self:
         """Share memory at an address, without a copy.
 
-        ``pointer`` is an int, a pointer, array or struct of ctypes, or a pointer or array
-        of cffi; objects of theirs are kept alive, and elements beyond the end of an array
-        are a ValueError. ``owner`` is any object; it is kept
-        alive until the memory is no longer used. ``free`` is called then, once, with
-        ``pointer`` as it was given, on whatever thread comes to it and without a lock; a
-        forked child calls it for its own copy. With ``take`` the buffer owns the memory,
-        which must come from ``allocator`` (``malloc``: C's heap, ``cpp``: ``new[]``), and
-        frees it. ``strides`` are in bytes. After an error the memory is the caller's.
+        ``pointer`` is an int, a pointer, array or struct of ctypes, or a pointer or array of cffi.
+        Objects of ctypes and cffi are kept alive, and elements beyond the end of an array are a
+        ValueError. ``owner`` is any object; it is kept alive until the memory is no longer used.
+        Then ``free`` is called once, with ``pointer`` as it was given, on any thread and without a
+        lock; a forked child calls it for its own copy. With ``take`` the buffer owns the memory,
+        which must come from ``allocator`` (``malloc``: C's heap, ``cpp``: ``new[]``), and frees
+        it. ``strides`` are in bytes. After an error the memory is the caller's.
         """
         if take and (owner is not None or strides is not None or readonly or free is not None):
             raise ValueError("take=True goes with none of owner, strides, readonly and free")
@@ -95,13 +94,6 @@ class Pointers(_Base):
         if order is not None:
             self._set_order(order._value, self._transfer, order)
         return self
-
-    @property
-    def _as_parameter_(self) -> Any:
-        """What ctypes passes to a C function: a pointer to the elements, on the host."""
-        from .foreign import parameter_of
-
-        return parameter_of(self)
 
 
 def dimensions_of(shape: Any) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What comes of Python's operators: comparison with numbers, else what to write instead."""
+"""Results of Python's operators: comparison with numbers, else an error with what to write."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from _collections_abc import Sequence
 import hamr._native as _native
 
 from .._base.allocator import Allocator
-from .._base.element import TABLE, element_of, item_of
+from .._base.element import TABLE, element_of, item_of, number_as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 _NUMBERS = (int, float, complex)
-#: What has elements, but no idea of comparing or reckoning with others' element by element.
+#: Types that do not compare or compute element by element with other objects.
 _PLAIN = (int, float, complex, list, tuple, range, _native.Array)
-#: What says that something is a number: Fraction and Decimal have no elements.
+#: Methods that only numbers have: Fraction and Decimal have no elements.
 _CONVERSIONS = ("__float__", "__complex__", "__index__")
 _ARRAYS = ("__array_interface__", "__cuda_array_interface__", "__dlpack__", "__array__")
 
@@ -35,7 +35,7 @@ def _in_libraries(array: _native.Array, *lines: str) -> str:
 
 
 def _is_plain(array: _native.Array, value: Any) -> bool:
-    """Whether it leaves comparing and reckoning to others, as NumPy's numbers do on a device."""
+    """Whether a value leaves comparison and arithmetic to the array: as NumPy's numbers do."""
     kind = type(value)
     if hasattr(kind, "__array_interface__") and not hasattr(kind, "__len__"):
         return not array._host
@@ -43,7 +43,7 @@ def _is_plain(array: _native.Array, value: Any) -> bool:
 
 
 def _number(value: Any) -> Any:
-    """The number that a number, NumPy's scalar or a buffer without dimensions is, or None."""
+    """The number in a number, NumPy's scalar or a buffer without dimensions; else None."""
     if isinstance(value, _NUMBERS):
         return value
     if isinstance(value, _native.Array):
@@ -60,20 +60,18 @@ def _number(value: Any) -> Any:
 
 
 def _rounded(array: _native.Array, number: Any) -> Any:
-    """A number of Python's as the array's elements hold it, which is NumPy's rule, too."""
+    """A Python number as the array's elements would hold it, which is NumPy's rule."""
     name, typestr = TABLE[array._element][:2]
     if type(number) not in _NUMBERS or typestr[1] in "iub":
         return number
     if type(number) is not int and name in ("float64", "complex128"):
         return number
     if type(number) is int and -256 <= number <= 256 and not name.startswith("float8"):
-        return number  # which all the others hold
+        return number  # all other types hold it exactly
     try:
-        return item_of(
-            _native.create(_native.Array, array._element, Allocator.malloc, -1, 0, 1, (), number)
-        )
+        return item_of(number_as(number, array._element))
     except (TypeError, ValueError):
-        return number  # unlike all elements
+        return number  # no element is equal to it
 
 
 def _elements(array: _native.Array) -> Iterable[Any]:
@@ -86,7 +84,7 @@ def _elements(array: _native.Array) -> Iterable[Any]:
         host = _native.copy(_native.Array, array, Allocator.malloc, -1, element_of("complex128"))
         return (complex(*parts) for parts in iter_unpack("<dd", _native.bytes_of(host._pin())))
     form = TABLE[array._element][2]
-    if form is None or form == "e":  # a memoryview of which does not iterate
+    if form is None or form == "e":  # memoryviews do not iterate over these
         form = "d"
         array = _native.copy(_native.Array, array, Allocator.malloc, -1, element_of("float64"))
     elif not array.is_contiguous or not array._host:
@@ -135,7 +133,7 @@ _ARITHMETIC = {
     "or": "|",
     "xor": "^",
 }
-#: What hamr's arrays have by other names, with {} for the elements in NumPy.
+#: What hamr's arrays have under other names; {} stands for the elements in NumPy.
 ELSEWHERE = {
     "cpu": 'b.copy(device="cpu")',
     "ctypes": "b.ptr, or give b to a function of ctypes",
@@ -158,10 +156,10 @@ _SIGNS = {"neg": "-{}", "pos": "+{}", "invert": "~{}", "abs": "abs({})"}
 
 
 def compare(array: _native.Array, name: str, other: Any) -> Any:
-    """What a comparison is, or NotImplemented where ``other`` has no elements to compare."""
+    """The result of a comparison; NotImplemented if ``other`` has no elements to compare."""
     symbol, reflected = _COMPARISONS[name]
     if array is other and name in ("eq", "ne") and (array._closed or array.ndim):
-        return name == "eq"  # weak references compare what they refer to
+        return name == "eq"  # weak references compare their objects
     source = array._snapshot(_native.Array)  # others may resize it meanwhile
     number = None if source.ndim else _number(other)
     if number is not None:
@@ -196,9 +194,9 @@ def contains(array: _native.Array, value: Any) -> bool:
 
 
 def reckon(array: _native.Array, name: str, *others: Any) -> Any:
-    """NotImplemented where ``other`` does arithmetic with arrays; else a TypeError.
+    """NotImplemented if ``other`` does arithmetic with arrays; else a TypeError.
 
-    ``name`` is that of the method without underscores: "add", "radd", "iadd" or "neg".
+    ``name`` is the method's, without underscores: "add", "radd", "iadd" or "neg".
     """
     if name in _SIGNS:
         raise _refusal(array, _SIGNS[name])
@@ -226,7 +224,7 @@ def reckon(array: _native.Array, name: str, *others: Any) -> Any:
 
 
 def _repeats(array: _native.Array, name: str, other: Any, *more: Any) -> bool:
-    """Whether an element is the number of times that a text or list is to be repeated."""
+    """Whether an element says how often to repeat a text or list."""
     return (
         name == "mul" and not array.ndim and isinstance(other, (str, bytes, bytearray, list, tuple))
     )
@@ -238,7 +236,7 @@ def _refusal(array: _native.Array, line: str) -> TypeError:
 
 
 def left_to_numpy(array: _native.Array, name: str) -> AttributeError:
-    """What is said of a name that arrays of NumPy or PyTorch have and hamr's do not."""
+    """The error for a name that arrays of NumPy or PyTorch have and hamr's do not."""
     here = in_numpy(array)
     if name in ELSEWHERE:
         text = f"hamr's arrays have no {name}: write {ELSEWHERE[name].format(here)}"

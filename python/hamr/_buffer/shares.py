@@ -1,7 +1,7 @@
-"""Elements that other processes have in place, without a server: handles, and what they open.
+"""Sharing elements in place with other processes, without a server: handles, and what they open.
 
-A handle is a frame, of which Go knows the format, and the descriptors that go with it. It travels
-by a socket of the program's own, by multiprocessing, or by whatever else duplicates descriptors.
+A handle is a frame, whose format Go knows, and descriptors. It is sent over a socket of the
+program's own, by multiprocessing, or by anything else that duplicates descriptors.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _COPYING = {None: 0, False: 1, True: 2}
 
 
 class SharedHandle(_native.SharedHandle):
-    """What another process opens a buffer's memory by, of ``Buffer.share()``.
+    """What another process needs to open a buffer's memory: the result of ``Buffer.share()``.
 
-    Send it by ``send`` over a connected UNIX socket, or as an argument of a process, by a queue or
-    a pipe of multiprocessing, or have a forked child inherit it; or send ``to_bytes()`` and
+    Send it by ``send`` over a connected UNIX socket, or as an argument of a process, or by a queue
+    or a pipe of multiprocessing; or let a forked child inherit it; or send ``to_bytes()`` and
     ``descriptors`` by a transport of your own. ``hamr.open_shared`` opens it, any number of times.
-    The memory lasts while anybody has the handle, or what was opened by it. ``close()``, the end of
-    a ``with`` block or of the object lets go of it; what multiprocessing is still to send must not
-    be closed before.
+    The memory lasts while anybody has the handle, or what was opened by it. ``close()``, the end
+    of a ``with`` block or the end of the object releases it. Do not close a handle that
+    multiprocessing has not sent yet.
     """
 
     __slots__ = ("__weakref__",)
@@ -58,13 +58,13 @@ class SharedHandle(_native.SharedHandle):
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What goes with ``to_bytes()``; the handle's, which closes them."""
+        """The descriptors that go with ``to_bytes()``. The handle owns and closes them."""
         _, descriptors = self._begin()
         self._end()
         return descriptors
 
     def to_bytes(self) -> bytes:
-        """What goes with the descriptors; at most 4096 bytes."""
+        """The bytes that go with the descriptors: at most 4096."""
         frame, _ = self._begin()
         self._end()
         return frame
@@ -84,15 +84,15 @@ class SharedHandle(_native.SharedHandle):
 
     @property
     def readonly(self) -> bool:
-        """Whether they get them for reading only."""
+        """Whether receivers get the elements for reading only."""
         return super().readonly
 
     def close(self) -> None:
-        """Let go of it; closing twice is harmless. What was opened by it lasts."""
+        """Release the handle. What was opened by it lasts. Closing twice is harmless."""
         super().close()
 
     def _send_waiting(self, connection: socket.socket) -> None:
-        """Send it by Python, which waits for room, and has the words for what goes wrong."""
+        """Send it by Python's socket, which waits for room and raises the right errors."""
         check_socket(connection)
         frame, descriptors = self._begin()
         try:
@@ -129,10 +129,10 @@ def shared(source: _native.Array, copy: bool | None, readonly: bool) -> SharedHa
 
 
 def _stored(owner: Any) -> int:
-    """The core's number of a store's object that keeps memory, 0 for others."""
+    """The core's number of the store's object that owns memory; 0 for other owners."""
     leases = sys.modules.get("hamr.store.leases")
     if leases is not None and isinstance(owner, leases.Lease):
-        with suppress(ForkError):  # its parent's, of which this process has the elements alone
+        with suppress(ForkError):  # the parent's lease: this process only has the elements
             token: int = owner.token()
             return token
     return 0
@@ -164,7 +164,7 @@ def _rebuilt(frame: bytes, sent: list[Any], copied: bool, readonly: bool) -> Sha
 
 
 def _before_fork() -> None:
-    # A child would have what nobody uses any more, and its maker would keep it for the child.
+    # Else a child would keep memory that nobody uses any more.
     if (raw := _native.library()) is not None:
         raw.Settle()
 

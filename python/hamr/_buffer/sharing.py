@@ -1,4 +1,4 @@
-"""Memory of a buffer that other processes are to have."""
+"""Sharing a buffer's memory with other processes."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ else:
 
 
 class Sharing(_Base):
-    """Sharing with other processes, without a server: see ``hamr.store`` for one with."""
+    """Sharing with other processes without a server; ``hamr.store`` has one."""
 
     __slots__ = ()
 
     def share(self, *, copy: bool | None = None, readonly: bool = False) -> SharedHandle:
         """A handle by which another process opens the same memory: see ``hamr.open_shared``.
 
-        In place is what other processes can have: memory that was opened or is of ``hamr.store``,
-        allocator shared, cuda, and cuda_async where HAMR_CUDA_POOL_SHARED is 1, and what other
-        libraries have of CUDA's ordinary allocation. All else is copied once, to memory of the same
-        device or the host; the handle's ``copied`` tells. ``copy=False`` is a ValueError there,
-        ``copy=True`` always copies. With ``readonly=True`` receivers have it mapped for reading, so
-        that writes fail; a ValueError where that takes a copy, unless ``copy=True``. Who means to
-        can map what is in place anew, and write; not so a copy on the host.
+        Shared in place is memory that was opened or is from ``hamr.store``, memory of the
+        allocators shared, cuda, and cuda_async if HAMR_CUDA_POOL_SHARED is 1, and memory that other
+        libraries have from CUDA's ordinary allocation. All other memory is copied once, to memory
+        of the same device or the host; the handle's ``copied`` says so. ``copy=False`` makes that a
+        ValueError, ``copy=True`` always copies. With ``readonly=True`` receivers map the memory for
+        reading, so that writes fail; a ValueError if that takes a copy, unless ``copy=True``. A
+        receiver that intends to write can still map memory that is in place anew; a copy on the
+        host cannot be mapped for writing.
 
-        It waits for the work that hamr knows of, and what the buffer's stream holds. What is
-        written later both processes see, and have to agree about. The memory stays allocated until
-        the handle and all that was opened by it are gone, also by the end of their processes.
+        The call waits for the work that hamr knows of, and for the buffer's stream. Both processes
+        see what is written later, and have to agree about that. The memory stays allocated until
+        the handle and all that was opened by it are gone. The end of a process counts as well.
         """
         return _shared(self, copy, readonly)
 
 
 def _shared(source: _native.Array, copy: bool | None, readonly: bool) -> SharedHandle:
-    """What is in its place after the first call, since each import takes its time."""
+    """Import the function, and call it. Later calls call it directly, since imports take time."""
     global _shared
     from .shares import shared
 

@@ -1,4 +1,4 @@
-"""Upstream HAMR's spellings of Buffer's methods, misspelt ones included."""
+"""Upstream HAMR's spellings of Buffer's methods, including misspelt ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How buffers print: in braces, each row of several on a line of its own; and their repr."""
+"""How buffers print: in braces, with each of several rows on its own line; and their repr."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import hamr._native as _native
 
 from .._base.allocator import allocator_from, is_of_a_device
 from .._base.element import name_of
-from .handle import array_of
+from .reading import array_of
 from .views import select
 
-#: Rows that are shown at either end of a dimension of many, as by NumPy.
+#: Rows that are shown at either end of a long dimension, as in NumPy.
 EDGE = 3
 
-#: Lines beyond which the rows are no longer told apart.
+#: With more lines than this, rows are not separated any more.
 MOST_LINES = 1000
 
 
 def shown(array: _native.Array, limit: int) -> str:
-    """What ``repr`` shows: the elements, or where they would be waited for, what they are."""
+    """What ``repr`` shows: the elements, or a description if showing them would have to wait."""
     source = array._snapshot(_native.Array)  # others may resize it meanwhile
     kind, place = name_of(source._element), allocator_from(source._allocator).name
     if not is_of_a_device(source._allocator):
@@ -28,7 +28,7 @@ def shown(array: _native.Array, limit: int) -> str:
                 whole = 0 < source._count <= limit
                 shape = "" if whole or source.shape == (0,) else f"shape={source.shape}, "
                 return f"hamr.Buffer({_values(source, limit)}, {shape}{kind}, {place})"
-        except RuntimeError:  # a device's, which is told to who waits for the elements
+        except RuntimeError:  # a device's error, which is raised where somebody waits
             pass
     return (
         f"<hamr.Buffer {source.shape} {kind} {place} owner {source.device} at {source._place:#x}>"
@@ -47,12 +47,12 @@ def _values(array: _native.Array, limit: int) -> str:
 
 
 def nested(array: _native.Array, limit: int) -> str:
-    """The elements of two dimensions or more, shortened beyond ``limit`` of them, if that is not 0.
+    """The elements of two or more dimensions, shortened beyond ``limit`` elements; 0 is no limit.
 
     A row is written as upstream HAMR writes a buffer, but without its line feeds.
     """
     if array._count == 0:
-        return _native.text(array, limit)  # whose other lengths may be huge
+        return _native.text(array, limit)  # the other lengths may be huge
     short = 0 < limit < array._count
     chosen = [
         [*range(EDGE), *range(n - EDGE, n)] if short and n > 2 * EDGE else list(range(n))

@@ -1,4 +1,4 @@
-"""Other views of the same elements: parts of them, other shapes, other types."""
+"""Views of the same elements: parts, other shapes, other types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ else:
 
 
 class Views(_Base):
-    """What Buffer and Handle offer of the same memory, without a copy."""
+    """The views that Buffer and Handle have: the same memory, without a copy."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ class Views(_Base):
         ) -> Self: ...
         def reshape(self, *shape: int | tuple[int, ...], copy: bool | None = None) -> Self: ...
 
-    #: What elements and copies are, where that is not the class itself.
+    #: The class of elements and copies, if that is not the class itself.
     _buffer: ClassVar[Any] = None
 
     def __getitem__(self, key: Any) -> Self:
@@ -60,8 +60,8 @@ class Views(_Base):
     def transpose(self, *axes: Any) -> Self:
         """A view with the dimensions in another order, by default the reverse one.
 
-        ``b.transpose(1, 0)`` or ``b.transpose((1, 0))``. An order that does not name each
-        dimension once is a ValueError, a position beyond them an IndexError.
+        ``b.transpose(1, 0)`` or ``b.transpose((1, 0))``. ValueError if the order does not name each
+        dimension once, IndexError for a dimension that does not exist.
         """
         source = self._snapshot(_native.Array)
         given = axes[0] if len(axes) == 1 and not hasattr(type(axes[0]), "__index__") else axes
@@ -84,7 +84,7 @@ class Views(_Base):
     def squeeze(self, axis: Any = None) -> Self:
         """A view without the dimensions of size 1, or without those of ``axis``, an int or tuple.
 
-        One that is of another size is a ValueError.
+        ValueError if a dimension of ``axis`` has another size.
         """
         source = self._snapshot(_native.Array)
         shape, strides = source.shape, source.strides
@@ -106,9 +106,9 @@ class Views(_Base):
     def view(self, dtype: Any = None) -> Self:
         """A view of the same bytes as elements of another type.
 
-        Where the types differ in size the last dimension changes its own: its elements must
-        lie without gaps, and its bytes be a whole number of the new ones. A ValueError if not,
-        and on a device where an element would not lie at a multiple of its size.
+        If the types differ in size, the last dimension changes its size. Its elements must lie
+        without gaps, and its bytes must be a multiple of the new element's size. ValueError if not,
+        and on a device if an element would not lie at a multiple of its size.
         """
         source = self._snapshot(_native.Array)
         element = source._element if dtype is None else element_of(dtype)
@@ -132,6 +132,17 @@ class Views(_Base):
                 f"of {new} bytes, not at {source.ptr:#x} with strides {tuple(strides)}"
             )
         return self._part(source, 0, tuple(shape), tuple(strides), element)
+
+
+def extent(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, int]:
+    """The bytes from element zero to the first byte of all elements, and to the end of the last.
+
+    Both are 0 without elements.
+    """
+    if not all(shape):
+        return 0, 0
+    spans = [step * (n - 1) for n, step in zip(shape, strides, strict=True)]
+    return sum(s for s in spans if s < 0), sum(s for s in spans if s > 0) + itemsize
 
 
 def shape_from(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -159,8 +170,8 @@ def select(
     """Offset in bytes, shape and strides of the elements that ``key`` selects.
 
     Accepted are integers, slices, ``...``, None and tuples of them, as in NumPy's
-    basic indexing. Anything else is a TypeError, a position outside the array an
-    IndexError.
+    basic indexing. TypeError for anything else, IndexError for a position outside the
+    array.
     """
     if type(key) is int and shape and -shape[0] <= key < shape[0]:
         return key % shape[0] * strides[0], shape[1:], strides[1:]
@@ -189,7 +200,7 @@ def select(
 
 
 def names_element(ndim: int, key: Any) -> bool:
-    """Whether a key, which ``select`` has taken, is an integer for each dimension."""
+    """Whether a key that ``select`` accepted is an integer for each dimension."""
     keys = key if isinstance(key, tuple) else (key,)
     return len(keys) == ndim and not any(
         k is None or k is Ellipsis or isinstance(k, slice) for k in keys
@@ -200,7 +211,7 @@ def _run(key: slice, n: int, stride: int) -> tuple[int, int, int]:
     """Offset, count and stride of a slice of one dimension."""
     start, stop, step = key.indices(n)
     count = len(range(start, stop, step))
-    # Of fewer than two elements the stride means nothing; multiplied, slices of
+    # The stride of fewer than two elements has no meaning. If it were multiplied, slices of
     # slices would make it too large for 64 bits.
     return start * stride if count else 0, count, step * stride if count > 1 else stride
 

@@ -9,13 +9,12 @@ import hamr._native as _native
 
 from .._base.library import core
 from .._base.place import device_and_backend, device_of_spelling
+from .._base.written_files import check_writable
 from .pool_limits import LIBRARIES
 from .snapshots import MemorySnapshot, ending_of, memory_snapshot
-from .written_files import check_writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Any, Self
 
     from .._base.place import Device
@@ -76,12 +75,7 @@ class record_memory:  # noqa: N801 -- users write it as a function
             raise
         self.snapshot = None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if self._pid != os.getpid():
             return  # a forked child, which has no record of its own
         try:

@@ -12,10 +12,10 @@ import hamr._native as _native
 from .._base.allocator import Allocator, backend_of
 from .._base.held_memory import held, text_of
 from .._base.library import core
+from .._base.written_files import replace_file
 from .contents import Contents, place_of
 from .memory_page import page
 from .torch_format import to_torch
-from .written_files import replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,11 @@ class MemorySnapshot(Contents):
             content = json.dumps(self.to_torch()).encode()
         else:
             content = pickle.dumps(self.to_torch(), protocol=4)
-        replace_file(name, content)
+        try:
+            replace_file(name, content)
+        except OSError as error:
+            told = f"{error.strerror}: nothing was written"
+            raise type(error)(error.errno, told, name) from error
 
     def summary(self) -> str:
         """Some lines for people."""

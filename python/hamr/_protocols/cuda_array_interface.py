@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .fields import check, exact, pair_of, read, short
+from .fields import check, exact, pair_of, read, short, unreadable
 from .wait_setting import wait_of
 
 TYPE_CHECKING = False
@@ -21,14 +21,6 @@ NAME = "__cuda_array_interface__"
 
 _REQUIRED = ("shape", "typestr", "data", "version")
 _ANY = -1  # the runtimes are asked whose memory it is
-
-
-def unreadable(obj: Any, error: Exception) -> TypeError:
-    """What is wrong with an object whose interface raises, as torch's does if it requires grad."""
-    return TypeError(
-        f"{type(obj).__name__} object cannot be shared: "
-        f"its {NAME} raises {type(error).__name__}: {error}"
-    )
 
 
 def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A | None:
@@ -45,7 +37,7 @@ def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A 
     except Exception as error:
         if has_dlpack:
             return None
-        raise unreadable(obj, error) from error
+        raise unreadable(obj, NAME, error) from error
     if has_dlpack and not (isinstance(interface, dict) and interface.get("stream")):
         return None
     return adopt_interface(cls, obj, interface, stream, transfer, wait_of(wait))
@@ -58,10 +50,7 @@ def adopt_interface(
     fields, typestr, shape, strides, version = read(NAME, interface, _REQUIRED)
     if version < 0:
         raise ValueError(f"version is {version}: accepted are 0 and later")
-    data = fields["data"]
-    if not isinstance(data, tuple):
-        raise TypeError(f"data is {short(data)}: accepted is (address, read-only flag)")
-    pointer, readonly = pair_of(data)
+    pointer, readonly = pair_of(fields["data"])
     producer = _producer(fields.get("stream"))
     element = check(obj, typestr, shape, strides, pointer, 0, -1, fields.get("mask"), version)
     return _native.adopt_device(

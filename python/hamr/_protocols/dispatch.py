@@ -9,6 +9,7 @@ import hamr._native as _native
 from .._base.library import core
 from .._base.unopened import Unopened, fail
 from . import buffer_protocol, dlpack
+from .fields import is_capsule
 from .meaning import carries, refuse_meaning
 from .wait_setting import wait_of
 
@@ -129,7 +130,7 @@ def _told(name: str, shared: _A) -> _A:
 def _offers(obj: Any, name: str) -> bool:
     if isinstance(obj, type):
         return False
-    if name == dlpack.NAME and dlpack.is_capsule(type(obj)):
+    if name == dlpack.NAME and is_capsule(obj):
         return True
     try:
         return getattr(obj, name, None) is not None

@@ -18,11 +18,6 @@ NAME = "__dlpack__"
 CPU, CUDA, CUDA_HOST, ROCM, ROCM_HOST, CUDA_MANAGED = 1, 2, 3, 10, 11, 13
 
 
-def is_capsule(kind: type) -> bool:
-    """Whether a type is that of capsules, which have no attribute that says what is in them."""
-    return kind.__name__ == "PyCapsule" and kind.__module__ == "builtins"
-
-
 def adopt(
     cls: type[_A],
     obj: Any,

@@ -88,8 +88,10 @@ def integer(key: str, value: Any) -> int:
     return number
 
 
-def pair_of(data: tuple[Any, ...]) -> tuple[int, bool]:
+def pair_of(data: Any) -> tuple[int, bool]:
     """Address and read-only flag in the entry ``data``."""
+    if not isinstance(data, tuple):
+        raise TypeError(f"data is {short(data)}: accepted is (address, read-only flag)")
     pair = list(tuple.__iter__(data))
     if len(pair) != 2:
         raise ValueError(f"data is {short(data)}: accepted is (address, read-only flag)")
@@ -116,6 +118,19 @@ def exact(value: Any) -> int | None:
         return index(value)
     except Exception:
         return None
+
+
+def is_capsule(value: Any) -> bool:
+    """Whether a value is a capsule. Capsules have no attribute that says what is in them."""
+    return type(value).__name__ == "PyCapsule" and type(value).__module__ == "builtins"
+
+
+def unreadable(obj: Any, name: str, error: Exception) -> TypeError:
+    """The error for an object whose interface raises, as torch's does if it requires grad."""
+    return TypeError(
+        f"{type(obj).__name__} object cannot be shared: "
+        f"its {name} raises {type(error).__name__}: {error}"
+    )
 
 
 def short(value: Any) -> str:

@@ -15,9 +15,9 @@ from .._base.memory_stream import streams_of
 from .._base.stream import BACKEND, Event, Stream, as_stream, blocks
 from .._base.stream_blocks import fitting
 from . import dlpack
-from .cuda_array_interface import NAME, unreadable
+from .cuda_array_interface import NAME
 from .dispatch import share
-from .fields import exact, short
+from .fields import exact, is_capsule, short, unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def device_of(x: Any) -> int:
     except Exception as error:
         found = _owner_by_dlpack(x)
         if found is None:
-            raise unreadable(x, error) from error
+            raise unreadable(x, NAME, error) from error
         return found
     if interface is not None and not isinstance(x, type):
         return _owner_by_interface(x, interface)
@@ -112,10 +112,6 @@ def runtime_of(x: Any, stream: Any = None) -> str:
     if is_capsule(x) and isinstance(stream, Stream) and stream._backend in _RUNTIMES.values():
         return stream._backend
     return BACKEND
-
-
-def is_capsule(x: Any) -> bool:
-    return type(x).__name__ == "PyCapsule"
 
 
 def _address(x: Any) -> int | None:

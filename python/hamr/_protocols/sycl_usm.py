@@ -26,7 +26,8 @@ from .._base.foreign_handles import backend_of_stream, handle_of_stream
 from .._base.library import core
 from .._base.memory_stream import shared_stream
 from .._base.stream import Stream
-from .fields import check, integer, pair_of, read, short
+from .._base.sycl_queues import unavailable
+from .fields import check, integer, is_capsule, pair_of, read, short, unreadable
 from .wait_setting import wait_of
 
 TYPE_CHECKING = False
@@ -75,17 +76,11 @@ def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
     try:
         interface = getattr(obj, NAME)
     except Exception as error:
-        raise TypeError(
-            f"{type(obj).__name__} object cannot be shared: "
-            f"its {NAME} raises {type(error).__name__}: {error}"
-        ) from error
+        raise unreadable(obj, NAME, error) from error
     fields, typestr, shape, steps, version = read(NAME, interface, _REQUIRED)
     if version != _VERSION:
         raise ValueError(f"version is {version}: accepted is {_VERSION}")
-    data = fields["data"]
-    if not isinstance(data, tuple):
-        raise TypeError(f"data is {short(data)}: accepted is (address, read-only flag)")
-    base, readonly = pair_of(data)
+    base, readonly = pair_of(fields["data"])
     offset = integer("offset", fields.get("offset", 0))
     if typestr[:1] == "|" and typestr[1:2] in "biufc":
         # dpctl and dpnp write "|f8" for the machine's own byte order.
@@ -139,7 +134,7 @@ def describe(array: _native.Array) -> dict[str, Any]:
     elif of_sycl:
         syclobj = _queue_of(held)
     else:
-        raise _not_usm()
+        raise AttributeError(f"{NAME}: this memory is not USM")
     if of_sycl:
         _native.settle(held)
     strides = None
@@ -177,10 +172,6 @@ def _queue_of(array: _native.Array) -> Any:
         return shared_stream(handle, _BACKEND).sycl_queue
     except BackendUnavailable as error:
         raise AttributeError(f"{NAME}: {error}") from error
-
-
-def _not_usm() -> AttributeError:
-    return AttributeError(f"{NAME}: this memory is not USM")
 
 
 def _bytes(steps: tuple[int, ...], shape: tuple[int, ...], size: int) -> tuple[int, ...]:
@@ -237,7 +228,7 @@ def _place(kind: str, obj: Any, queue: Any) -> tuple[int, int]:
     except Exception as error:
         error.add_note(f"The memory cannot be shared: {_HINT}")
         raise
-    raise _unavailable(
+    raise unavailable(
         f"{type(obj).__name__} object has USM of kind {kind}, which hamr cannot reach ({reason}): "
         f"{_HINT}"
     )
@@ -330,7 +321,7 @@ def _order(syclobj: Any, waits: bool) -> tuple[Any, Any]:
         return str.__str__(syclobj), None
     if _has(syclobj, "wait"):
         return syclobj, syclobj
-    if _is_capsule(syclobj):
+    if is_capsule(syclobj):
         made = _from_capsule(syclobj, waits)
         return made, made if _has(made, "wait") else None
     if _has(syclobj, "_get_capsule"):
@@ -344,10 +335,6 @@ def _order(syclobj: Any, waits: bool) -> tuple[Any, Any]:
 
 def _has(value: Any, method: str) -> bool:
     return not isinstance(value, type) and callable(getattr(value, method, None))
-
-
-def _is_capsule(value: Any) -> bool:
-    return type(value).__name__ == "PyCapsule" and type(value).__module__ == "builtins"
 
 
 def _from_capsule(capsule: Any, waits: bool) -> Any:
@@ -375,7 +362,7 @@ def _from_capsule(capsule: Any, waits: bool) -> Any:
 
 
 def _is_named(capsule: Any, name: str) -> bool:
-    if not _is_capsule(capsule):
+    if not is_capsule(capsule):
         return False
     import ctypes
 
@@ -390,12 +377,6 @@ def _dpctl(purpose: str) -> Any:
         import_module("dpctl.memory")
         return sys.modules["dpctl"]
     except Exception as error:
-        raise _unavailable(
+        raise unavailable(
             f"{purpose} without dpctl, which cannot be imported ({type(error).__name__}: {error})"
         ) from error
-
-
-def _unavailable(message: str) -> BackendUnavailable:
-    error = BackendUnavailable(message)
-    error.backend = "sycl"
-    return error

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
+
+from .._base import written_files
 
 #: The lines that say which machine it is.
 KEY = "cpu", "processors", "backend", "device", "driver"
@@ -50,7 +50,7 @@ def write_entries(path: str, entries: list[dict[str, str]]) -> None:
             others = [e for e in entries_of(file.read()) if key_of(e) not in known]
     except FileNotFoundError:
         others = []
-    _replace(path, text_of([*entries, *others]))
+    written_files.replace_file(path, text_of([*entries, *others]).encode())
 
 
 def check_writable(path: str) -> None:
@@ -59,25 +59,4 @@ def check_writable(path: str) -> None:
     if os.path.lexists(path) and not os.path.isfile(path):
         raise IsADirectoryError(f"{path} is no file")
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    descriptor, beside = _new_file(path)
-    os.close(descriptor)
-    os.remove(beside)
-
-
-def _new_file(path: str) -> tuple[int, str]:
-    beside = f"{path}.{secrets.token_hex(8)}"
-    return os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), beside
-
-
-def _replace(path: str, text: str) -> None:
-    descriptor, beside = _new_file(path)
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(beside, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.remove(beside)
-        raise
+    written_files.check_writable(path)

@@ -21,7 +21,6 @@ from ._core import CUPY, address_of, allocate, free, hooks, refuse_rocm
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
     from typing import Any
 
 _FEW_STREAMS = 64  # that are kept without a look whether they are needed
@@ -66,12 +65,7 @@ class CuPyUse:
     def __enter__(self) -> CuPyUse:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.end()
 
     def __repr__(self) -> str:

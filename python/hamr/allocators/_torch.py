@@ -13,7 +13,6 @@ from ._core import TORCH, address_of, hooks, refuse_rocm
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from types import TracebackType
     from typing import Any
 
 _TORCH_STREAMS = 32  # of a device and a priority, which it hands out in turn
@@ -54,12 +53,7 @@ class TorchUse:
     def __enter__(self) -> TorchUse:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.end()
 
     def __repr__(self) -> str:

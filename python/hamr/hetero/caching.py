@@ -32,7 +32,6 @@ from .context import DeviceMismatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Any, Self
 
     from .._base.allocator import AllocatorName, Transfer, TransferName
@@ -194,12 +193,7 @@ class CachingAllocator:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __reduce__(self) -> str:

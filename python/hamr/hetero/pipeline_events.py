@@ -72,24 +72,13 @@ class ModuleError(Error):
         super().__init__(
             f"{where}: {module} failed in {phase}: {type(cause).__name__}: {_text(cause)}"
         )
-        self.event, self.module, self.phase, self.stream, self.place = (
-            event,
-            module,
-            phase,
-            stream,
-            place,
-        )
+        self.event, self.module, self.phase = event, module, phase
+        self.stream, self.place = stream, place
         self.__cause__ = cause
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (
-            self.__cause__,
-            self.event,
-            self.module,
-            self.phase,
-            self.stream,
-            self.place,
-        )
+        where = self.event, self.module, self.phase, self.stream, self.place
+        return ModuleError, (self.__cause__, *where)
 
 
 def _text(cause: BaseException) -> str:
@@ -98,10 +87,6 @@ def _text(cause: BaseException) -> str:
         return str(cause)
     except Exception:
         return "<its text cannot be had>"
-
-
-def _again(*fields: Any) -> ModuleError:
-    return ModuleError(*fields)
 
 
 class Result:

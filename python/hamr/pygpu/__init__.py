@@ -27,8 +27,7 @@ from .making import (
 from .modules import Function, Module
 from .pointers import POINTERS as _POINTERS
 from .properties import cudaDeviceProp
-from .runtime import cuda_enabled as _cuda_enabled
-from .runtime import use_hip as _use_hip
+from .runtime import cuda_enabled as _cuda_enabled, use_hip as _use_hip
 from .status import (
     cudaError_t,
     cudaGetErrorName,
@@ -54,11 +53,7 @@ from .streams import (
 )
 from .typed_allocators import (
     DEVICE_ALLOCATORS as _DEVICE_ALLOCATORS,
-)
-from .typed_allocators import (
     HOST_ALLOCATORS as _HOST_ALLOCATORS,
-)
-from .typed_allocators import (
     PAGELOCKED_ALLOCATORS as _PAGELOCKED_ALLOCATORS,
 )
 from .types import SUPPORTED_DTYPES, UnsupportedDataType, dtype

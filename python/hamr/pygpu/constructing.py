@@ -6,9 +6,9 @@ import sys
 
 import hamr._native as _native
 
-from .._base.allocator import Allocator as _Kinds
-from .._base.allocator import allocator_of, is_of_a_device, is_pinned
+from .._base.allocator import Allocator as _Kinds, allocator_of, is_of_a_device, is_pinned
 from .._base.element import TABLE
+from .._buffer.views import extent
 from .allocators import Allocator, ShapedAllocator
 from .pointers import Pointer
 from .runtime import device_allocator
@@ -200,7 +200,7 @@ def _at(
         steps = _steps(strides, shape)
     address = _address(gpudata)
     source = gpudata._owner if isinstance(gpudata, Pointer) else base
-    first, end = _extent(address, shape, steps, itemsize)
+    first, end = (address + n for n in extent(shape, steps, itemsize))
     if isinstance(source, _native.Array):
         plain = source._snapshot(_native.Array)
         if plain.is_contiguous and plain.ptr <= first < end <= plain.ptr + plain.nbytes:
@@ -227,17 +227,6 @@ def _at(
     )
     made._base = base
     return made  # type: ignore[no-any-return]
-
-
-def _extent(
-    address: int, shape: tuple[int, ...], steps: tuple[int, ...], itemsize: int
-) -> tuple[int, int]:
-    """Where the first byte of elements is, and where the last one ends; the same without any."""
-    if not all(shape):
-        return address, address
-    spans = [step * (n - 1) for n, step in zip(shape, steps, strict=True)]
-    below, above = sum(s for s in spans if s < 0), sum(s for s in spans if s > 0)
-    return address + below, address + above + itemsize
 
 
 def _address(gpudata: Any) -> int:

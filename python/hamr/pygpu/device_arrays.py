@@ -8,6 +8,7 @@ from __future__ import annotations
 import hamr._native as _native
 
 from .._base.allocator import Allocator, is_of_a_device
+from .._base.size import int_of
 from .._buffer.buffers import Buffer
 from .pointers import POINTERS, TypedPointer
 from .runtime import device_allocator
@@ -262,7 +263,7 @@ class DeviceArray(_native.Array):
         return int(shape[0])
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        from .._buffer.handle import array_of
+        from .._buffer.reading import array_of
 
         return array_of(self._snapshot(_native.Array), dtype, copy)
 
@@ -336,9 +337,7 @@ def _sized(value: Any) -> bool:
 
 
 def _size(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise TypeError(f"{name} is {value!r}: accepted is an int")
-    number = int(value.__index__())
+    number = int_of(name, value)
     if number < 0:
         error = IndexError if name == "idx" else ValueError
         raise error(f"{name} is {value!r}: accepted are ints of 0 and more")

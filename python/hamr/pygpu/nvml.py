@@ -20,7 +20,9 @@ from typing import NamedTuple
 from .._base.errors import BackendUnavailable, DeviceError, Error
 from .._base.library import core
 from .._base.place import device_and_backend
+from .._base.size import int_of
 from .pointers import OpaquePointer
+from .properties import A_NUMBER
 from .runtime import runtime
 from .status import StatusCode
 
@@ -254,12 +256,6 @@ class Device:
         return f"<hamr.pygpu.nvml.{type(self).__name__} {self._key}>"
 
 
-def _integer(what: str, value: Any) -> int:
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise TypeError(f"{what} is {value!r}: accepted is an int, the number of a device")
-    return int(value.__index__())
-
-
 class nvmlDevice(Device):  # noqa: N801
     """A device by its number in nvidia-smi, which is not CUDA's: see ``device`` for that.
 
@@ -270,7 +266,7 @@ class nvmlDevice(Device):  # noqa: N801
     __slots__ = ("_status",)
 
     def __init__(self, i: int) -> None:
-        number = _integer("i", i)
+        number = int_of("i", i, A_NUMBER)
         super().__init__(f"index:{number}")
         self._status = nvmlReturn_t(_SUCCESS)
         if 0 <= number < 2**31:
@@ -331,7 +327,7 @@ def device(
             raise ValueError(f"{kind} is {text!r}: accepted is a text without zeros")
         key = f"{kind}:{text}"
     elif index is not None:
-        key = f"index:{_integer('index', index)}"
+        key = f"index:{int_of('index', index, A_NUMBER)}"
     else:
         number, backend = device_and_backend(device)
         if not isinstance(device, str):  # a number, or a library's object

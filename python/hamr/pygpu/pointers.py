@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import hamr._native as _native
 
+from .._base.size import int_of
 from .._buffer.buffers import Buffer
 from .types import MORE, NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar
+
+
+def count_from(n: Any, accepted: str = "an int") -> int:
+    """A number of elements that a user gave."""
+    number = int_of("n", n, accepted)
+    if number < 0:
+        raise ValueError(f"n is {n!r}: accepted are counts of 0 and more")
+    return number
 
 
 class Pointer:
@@ -25,9 +34,7 @@ class Pointer:
     _label: ClassVar[str] = "void"
 
     def __init__(self, address: int = 0, is_safe: bool = False, owner: Any = None) -> None:
-        if isinstance(address, bool) or not hasattr(type(address), "__index__"):
-            raise TypeError(f"address is {address!r}: accepted is an int")
-        number = address.__index__()
+        number = int_of("address", address)
         if not 0 <= number < 2**64:
             raise ValueError(f"address is {address!r}: accepted are 0 ... 2**64-1")
         self._address, self._safe, self._owner = number, bool(is_safe), owner
@@ -83,11 +90,7 @@ class TypedPointer(Pointer):
 
     def create(self, n: int) -> None:
         """Take host memory for ``n`` elements, not initialised, and point there."""
-        if isinstance(n, bool) or not hasattr(type(n), "__index__"):
-            raise TypeError(f"n is {n!r}: accepted is an int")
-        if n.__index__() < 0:
-            raise ValueError(f"n is {n!r}: accepted are counts of 0 and more")
-        self._owner = Buffer(n.__index__(), self._dtype)
+        self._owner = Buffer(count_from(n), self._dtype)
         self._address, self._safe = self._owner.ptr, True
 
     def destroy(self) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hamr._native as _native
 
 from .._base.library import core
+from .._base.size import int_of
 from .pointers import OpaquePointer
 from .runtime import runtime
 from .status import INVALID_DEVICE, call, cudaError_t, failed
@@ -13,6 +14,9 @@ from .status import INVALID_DEVICE, call, cudaError_t, failed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+#: What is accepted for a device.
+A_NUMBER = "an int, the number of a device"
 
 
 def _number(name: str, meaning: str) -> Callable[[cudaDeviceProp], int]:
@@ -44,9 +48,7 @@ class cudaDeviceProp:  # noqa: N801
     __slots__ = ("_device", "_facts", "_numbers", "_status")
 
     def __init__(self, i: int) -> None:
-        if isinstance(i, bool) or not hasattr(type(i), "__index__"):
-            raise TypeError(f"i is {i!r}: accepted is an int, the number of a device")
-        self._device = i.__index__()
+        self._device = int_of("i", i, A_NUMBER)
         self._facts: dict[str, str] = {}
         self._numbers: dict[str, int] = {}
         if not 0 <= self._device < 2**31:

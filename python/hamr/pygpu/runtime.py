@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .._base.allocator import Allocator
-from .choosing import device_count
-from .choosing import runtime as runtime
+from .choosing import device_count, runtime as runtime
 
 _ALLOCATORS = {
     "cuda": (Allocator.cuda, Allocator.cuda_uva, Allocator.cuda_host),

@@ -18,10 +18,10 @@ from .._base.errors import (
     InternalError,
     OutOfMemory,
 )
+from .._base.size import int_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
 #: Code, name, and what it means, of the runtime API's errors that hamr's calls can lead to.
@@ -102,9 +102,7 @@ class StatusCode:
     _kind = "a status"
 
     def __init__(self, code: int) -> None:
-        if isinstance(code, bool) or not hasattr(type(code), "__index__"):
-            raise TypeError(f"code is {code!r}: accepted is an int, the code of {self._kind}")
-        self._code = code.__index__()
+        self._code = int_of("code", code, f"an int, the code of {self._kind}")
 
     def as_int(self) -> int:
         """The code."""
@@ -215,12 +213,7 @@ class call:  # noqa: N801
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
         if not isinstance(error, _OF_DEVICES):
             return False
         self.error, self.status = error, failed(code_of(error))

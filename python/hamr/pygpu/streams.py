@@ -6,6 +6,7 @@ import hamr._native as _native
 
 from .._base.errors import BackendUnavailable
 from .._base.library import core
+from .._base.size import int_of
 from .._base.stream import Event, Stream, as_stream
 from .._base.waiting import wait_in_slices
 from .pointers import EventPointer, StreamPointer
@@ -143,9 +144,7 @@ def cudaGetDevice() -> tuple[int, cudaError_t]:  # noqa: N802
 
 def cudaSetDevice(device: int) -> cudaError_t:  # noqa: N802
     """Make a device current for the calling thread. Another number than a device's is 101."""
-    if isinstance(device, bool) or not hasattr(type(device), "__index__"):
-        raise TypeError(f"device is {device!r}: accepted is an int")
-    number = device.__index__()
+    number = int_of("device", device)
     with call() as c:
         count = core().DeviceCount(runtime())
         if count and not 0 <= number < count:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from .._base.allocator import Allocator as _Kinds
-from .._base.allocator import allocator_from
+from .._base.allocator import Allocator as _Kinds, allocator_from
 from .._buffer.buffers import Buffer
-from .pointers import POINTERS, TypedPointer
+from .pointers import POINTERS, TypedPointer, count_from
 from .runtime import device_allocator, pagelocked_allocator
 from .status import call, cudaError_t
 from .types import NAMES
@@ -35,12 +34,9 @@ class TypedAllocator:
         return int(_Kinds.malloc)
 
     def _take(self, n: Any) -> None:
-        if isinstance(n, bool) or not hasattr(type(n), "__index__"):
-            raise TypeError(f"n is {n!r}: accepted is an int, a count of elements")
-        if n.__index__() < 0:
-            raise ValueError(f"n is {n!r}: accepted are counts of 0 and more")
+        count = count_from(n, "an int, a count of elements")
         self._memory = None  # as upstream, the old memory goes first
-        self._memory = Buffer(n.__index__(), self._dtype, allocator_from(self._kind()))
+        self._memory = Buffer(count, self._dtype, allocator_from(self._kind()))
 
     def ptr(self) -> TypedPointer:
         """A pointer to the memory; a null pointer before ``allocate``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from operator import index
 from threading import RLock
 from weakref import WeakSet
 
@@ -13,6 +12,7 @@ from .._base.allocator import Allocator, allocator_of
 from .._base.element import element_of
 from .._base.library import core
 from .._base.place import new_place
+from .._base.size import int_of
 from .._buffer.buffers import Buffer
 from .._buffer.pointers import dimensions_of
 from .arguments import (
@@ -307,9 +307,7 @@ class Client:
         if isinstance(ids, (str, bytes)) or not hasattr(type(ids), "__iter__"):
             raise TypeError(f"ids is {ids!r}: accepted are several ids, as a list")
         wanted = list(dict.fromkeys(map(id_of, ids)))
-        if count is not None and (isinstance(count, bool) or not hasattr(type(count), "__index__")):
-            raise TypeError(f"count is {count!r}: accepted is an int")
-        most = len(wanted) if count is None else index(count)
+        most = len(wanted) if count is None else int_of("count", count)
         if not 0 <= most <= len(wanted):
             raise ValueError(f"count is {count}: accepted are 0 ... {len(wanted)}, as many as ids")
         until = until_of(timeout_of(timeout))

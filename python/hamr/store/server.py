@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import index
 
 import hamr._native as _native
 
-from .._base.size import size_of
+from .._base.size import int_of, size_of
 from .arguments import flag_of, path_of, socket_of
 
 TYPE_CHECKING = False
@@ -92,9 +91,7 @@ class Server(_native.Owned):
 
 def descriptor_of(socket: Any) -> int:
     """That of a socket, 0 of none."""
-    if isinstance(socket, bool) or not hasattr(type(socket), "__index__"):
-        raise TypeError(f"socket is {socket!r}: accepted is a descriptor, as of socket.fileno()")
-    number = index(socket)
+    number = int_of("socket", socket, "a descriptor, as of socket.fileno()")
     if not 0 <= number < 1 << 31:
         raise ValueError(f"socket is {number}: accepted are 0 ... {(1 << 31) - 1}")
     return number

@@ -7,8 +7,7 @@ import gc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import hamr
 from tests.support import arrow_structs as structs

@@ -8,8 +8,7 @@ import pytest
 
 import hamr
 from hamr import _native
-from tests.support import dlpack_exchange_structs as exchange
-from tests.support import dlpack_structs as dl
+from tests.support import dlpack_exchange_structs as exchange, dlpack_structs as dl
 from tests.support.processes import run_code, run_script
 
 TABLE = exchange.table_of(hamr.Buffer)

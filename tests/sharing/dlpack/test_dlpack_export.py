@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 
 import hamr
-from tests.support import dlpack_structs as dl
-from tests.support import producers
+from tests.support import dlpack_structs as dl, producers
 from tests.support.contents import on_host
 from tests.support.processes import run_code
 from tests.support.producers import LAYOUTS, cast, in_memory

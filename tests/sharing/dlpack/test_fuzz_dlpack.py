@@ -5,8 +5,7 @@ import gc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import hamr
 from tests.scripts import fuzz_dlpack as fuzz
