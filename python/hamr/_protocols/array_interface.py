@@ -22,14 +22,14 @@ _MALLOC = 1
 
 
 def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A | None:
-    """An array of a class over the memory that the interface of ``obj`` describes; None without."""
+    """An array of a class over the memory that the interface of ``obj`` describes, or None."""
     del wait  # host memory has no stream
     if isinstance(obj, type):
         return None
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(obj, numpy.generic):
-        obj = numpy.array(obj)  # the interface of a scalar is that of a temporary array
-        obj.setflags(write=False)  # as what scalars export by the buffer protocol
+        obj = numpy.array(obj)  # a scalar's interface describes a temporary array
+        obj.setflags(write=False)  # as the buffers that scalars export
     interface = getattr(obj, NAME, None)
     if interface is None:
         return None

@@ -1,7 +1,7 @@
 """Reading Arrow's C data interface, C device data interface and C stream interface.
 
 C reads the capsules: ``native/protocols/arrow_import.c`` and, for what they describe,
-``native/protocols/arrow_layout.c``. Here is what it takes to run after a producer's event.
+``native/protocols/arrow_layout.c``. This module orders work after a producer's event.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ NAME = "__arrow_c_device_array__"  # and, without it, __arrow_c_array__ and __ar
 def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
     """An array of a class over an Arrow array's elements, which are read-only.
 
-    Lists of a fixed size become dimensions. What uses a device's memory runs after the
-    producer's event, unless ``wait`` is false. Other element types, and what is
-    dictionary-encoded, are a TypeError; nulls, and several chunks, a ValueError; a
-    device that is not CUDA's a BufferError.
+    Lists of a fixed size become dimensions. Work on a device's memory runs after the producer's
+    event, unless ``wait`` is false. TypeError for other element types and dictionary encoding,
+    ValueError for nulls and several chunks, BufferError for a device that is not CUDA's.
     """
-    followers = []  # streams, which last until the memory was told of them
+    followers = []  # streams, which must live until the memory knows them
 
     def order(address: int, event: int) -> int:
         from .._base.location import device_of_address

@@ -1,4 +1,4 @@
-"""Reading the buffer protocol (PEP 3118), which C does: ``native/protocols/buffer_import.c``."""
+"""Reading the buffer protocol (PEP 3118), in C: ``native/protocols/buffer_import.c``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ NAME = "buffer"
 
 
 def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A | None:
-    """An array of a class over what an object exports; None for elements that are not hamr's."""
+    """An array of a class over an object's buffer; None for element types that hamr lacks."""
     del wait  # host memory has no stream
     return _native.adopt_buffer(cls, obj, stream, transfer)

@@ -1,7 +1,7 @@
 """Reading __cuda_array_interface__, all versions.
 
-The simplest form, which is what libraries send, C reads by itself
-(``_native.adopt_known``). What it leaves is read here, or refused in words.
+C reads the simplest form, which libraries send (``_native.adopt_known``). This module reads
+all other forms, and raises errors.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _ANY = -1  # the runtimes are asked whose memory it is
 def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A | None:
     """An array of a class over the memory that the interface of ``obj`` describes.
 
-    What uses it runs after what the producer's stream holds now, unless ``wait`` is
-    false. None if the interface names no stream and the object has DLPack, where the
-    consumer's stream is told to the producer: PyTorch's and JAX's arrays may be in use
-    without a word in the interface.
+    Work on it runs after the present work of the producer's stream, unless ``wait`` is
+    false. None if the interface names no stream and the object has DLPack, by which the
+    producer learns the consumer's stream: arrays of PyTorch and JAX may be in use though
+    the interface does not say so.
     """
     has_dlpack = hasattr(obj, "__dlpack__")
     try:

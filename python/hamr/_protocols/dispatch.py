@@ -25,10 +25,10 @@ _CUDA = "__cuda_array_interface__"
 _INTERFACE = "__array_interface__"
 _ARROW = ("__arrow_c_device_array__", "__arrow_c_array__", "__arrow_c_stream__")
 
-#: In order of preference: a protocol, and what reads it, a module or the name of one
-#: that is imported when it is first needed. Protocols that tell more come first: the
-#: stream that work is pending on, the queue, the read-only flag. Arrow comes last, since
-#: it knows no dimensions: images are rows of pixels to it.
+#: In order of preference: a protocol, and the module that reads it, or the name of a module
+#: that is imported when it is first needed. Protocols that say more come first: the stream
+#: with pending work, the queue, the read-only flag. Arrow comes last, since it has no
+#: dimensions: in Arrow an image is rows of pixels.
 PROTOCOLS: tuple[tuple[str, Any], ...] = (
     (_CUDA, "cuda_array_interface"),
     ("__sycl_usm_array_interface__", "sycl_usm"),
@@ -38,21 +38,21 @@ PROTOCOLS: tuple[tuple[str, Any], ...] = (
     *((name, "arrow") for name in _ARROW),
 )
 
-#: Protocols whose reader returns None where an object does not offer it. To ask an image of
-#: Pillow's for its interface copies all of its pixels: that is done once.
+#: Protocols whose reader returns None if an object does not offer it. They are asked only once,
+#: since reading the interface of a Pillow image copies all of its pixels.
 _ASKED_ONCE = (buffer_protocol.NAME, _INTERFACE)
 
-#: Types known to need no look beyond the buffer protocol and __array_interface__.
+#: Types whose objects have only the buffer protocol and __array_interface__.
 plain_types: set[type] = set()
 _PLAIN = tuple(p for p in PROTOCOLS if p[1] in (buffer_protocol, "array_interface"))
 _FROM_DLPACK_ON = PROTOCOLS[[name for name, _ in PROTOCOLS].index(dlpack.NAME) :]
 _WITHOUT_DLPACK = tuple(p for p in PROTOCOLS if p[1] is not dlpack)
 
-#: Types of which an object was shared by one protocol: the others are then asked first
-#: for the same, which C does by itself.
+#: Types of which an object was shared by one protocol. Other objects of the type are asked for
+#: this protocol first, in C.
 cuda_types: set[type] = set()
 dlpack_types: set[type] = set()
-#: Types of which an object was shared by Arrow, or could have been, and which offer nothing
+#: Types of which an object was or could have been shared by Arrow, and which offer no protocol
 #: that comes before DLPack.
 arrow_types: set[type] = set()
 _native.set_known_types(plain_types, cuda_types, dlpack_types, wait_of)
@@ -62,11 +62,11 @@ _MOST_TYPES = 100
 def share(
     cls: type[_A], obj: Any, stream: int = 0, transfer: int = _SYNC_HOST, wait: Any = None
 ) -> _A:
-    """An array of a class over the memory of ``obj``, which says by which protocol it came.
+    """An array of a class over the memory of ``obj``. The array knows the protocol that was used.
 
-    ``wait`` is whether a CUDA producer's stream is waited for; None is what the
-    environment says. An object without a protocol, or with elements that hamr does
-    not have, is a TypeError; a description that cannot be right is a ValueError.
+    ``wait`` is whether to wait for a CUDA producer's stream; None is what the
+    environment says. TypeError for an object without a protocol, or with elements that
+    hamr does not have; ValueError for a description that cannot be right.
     """
     shared = _native.adopt_known(cls, obj, stream, transfer, wait)
     return ask(cls, obj, stream, transfer, wait) if shared is None else shared
@@ -75,7 +75,7 @@ def share(
 def ask(
     cls: type[_A], obj: Any, stream: int = 0, transfer: int = _SYNC_HOST, wait: Any = None
 ) -> _A:
-    """As ``share``, of an object of which ``_native.adopt_known`` does not know enough."""
+    """As ``share``, for an object that ``_native.adopt_known`` does not know."""
     kind = type(obj)
     shared: _A | None
     protocols = PROTOCOLS
@@ -135,7 +135,7 @@ def _offers(obj: Any, name: str) -> bool:
     try:
         return getattr(obj, name, None) is not None
     except Exception:
-        return True  # whoever reads it says what is wrong
+        return True  # reading it raises the error
 
 
 def _offers_arrow(obj: Any) -> bool:
@@ -143,7 +143,7 @@ def _offers_arrow(obj: Any) -> bool:
 
 
 def offers_elements(obj: Any) -> bool:
-    """Whether an object has one of the protocols, whatever comes of it."""
+    """Whether an object has one of the protocols. Using the protocol may still fail."""
     if any(name != buffer_protocol.NAME and _offers(obj, name) for name, _ in PROTOCOLS):
         return True
     return _exports_buffers(obj)
@@ -173,7 +173,7 @@ def _remember(obj: Any, name: str) -> None:
     if len(known) >= _MOST_TYPES or carries(kind):
         return
     if known is not cuda_types and (not hasattr(kind, name) or _exports_buffers(obj)):
-        return  # a proxy for another object, or of a type whose other elements come otherwise
+        return  # a proxy, or a type whose other objects may need another protocol
     if known is arrow_types and any(hasattr(kind, other) for other, _ in PROTOCOLS[:2]):
         return
     known.add(kind)
@@ -182,18 +182,18 @@ def _remember(obj: Any, name: str) -> None:
 def _note_buffer(obj: Any, error: Exception) -> None:
     """Add to an error why an object with the buffer protocol was not shared by that.
 
-    It may be what the producer should have said: a deleted array of JAX's, for one.
+    The reason may explain the error, as for a deleted array of JAX.
     """
     try:
         memoryview(obj)
     except TypeError:
-        pass  # no buffers, or of something else
+        pass  # it has no buffers
     except Exception as refused:
         error.add_note(f"The object exports no buffer either: {refused}")
 
 
 def _exports_buffers(obj: Any) -> bool:
-    """Whether its type has the buffer protocol, though perhaps not for this object."""
+    """Whether the object's type has the buffer protocol, even if this object refuses."""
     try:
         memoryview(obj)
     except TypeError:
@@ -204,7 +204,7 @@ def _exports_buffers(obj: Any) -> bool:
 
 
 def _is_foreign(obj: Any) -> bool:
-    """Whether an object is to be asked for protocols; False for hamr's own."""
+    """Whether an object shall be asked for protocols; False for hamr's own."""
     if isinstance(obj, _native.Array):
         return False
     refuse_meaning(obj)
@@ -217,9 +217,9 @@ def _is_foreign(obj: Any) -> bool:
 
 
 def _is_plain(kind: type) -> bool:
-    """Whether a type is one that Python or NumPy comes with, not one that says so.
+    """Whether a type really is one of Python's or NumPy's.
 
-    Classes made by exec() and by compilers may call themselves "builtins".
+    Classes made by exec() and by compilers may have the module name "builtins".
     """
     name = str(kind.__module__)
     if name.partition(".")[0] not in ("builtins", "numpy", "array", "mmap"):
@@ -229,7 +229,7 @@ def _is_plain(kind: type) -> bool:
 
 
 def _is_numpys(obj: Any) -> bool:
-    """Whether NumPy, which has DLPack for fewer types than hamr, made what an object is."""
+    """Whether an object is a NumPy array. NumPy has DLPack for fewer types than hamr."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(obj, numpy.ndarray)
 
@@ -242,7 +242,7 @@ def _view(cls: type[_A], obj: _native.Array, stream: int, transfer: int) -> _A:
 
 
 def _refusal(obj: Any) -> TypeError:
-    """What is wrong with an object that shares nothing that hamr takes."""
+    """The error for an object that hamr cannot share."""
     kind = type(obj).__name__
     try:
         with memoryview(obj) as view:
@@ -252,7 +252,7 @@ def _refusal(obj: Any) -> TypeError:
 
         return refusal.of(obj, tuple(name for name, _ in PROTOCOLS), error)
     try:
-        core().ParseFormat(code, size)  # raises, and says why
+        core().ParseFormat(code, size)  # raises the reason
     except TypeError as error:
         from . import refusal
 

@@ -1,4 +1,4 @@
-"""Reading DLPack's tensors; C does, in dlpack_ask.c and dlpack_import.c of native/protocols."""
+"""Reading DLPack's tensors, in C: dlpack_ask.c and dlpack_import.c of native/protocols."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NAME = "__dlpack__"
 
-#: Device types: CUDAHost and ROCmHost are page-locked memory of the host's.
+#: Device types: CUDAHost and ROCmHost are page-locked host memory.
 CPU, CUDA, CUDA_HOST, ROCM, ROCM_HOST, CUDA_MANAGED = 1, 2, 3, 10, 11, 13
 
 
@@ -29,14 +29,14 @@ def adopt(
 ) -> _A:
     """An array of a class over the memory of a tensor that an object exports, or of a capsule.
 
-    A capsule is consumed, unless what it holds is refused. What uses the array runs after
-    the producer's work, unless ``wait`` is false. With a ``copy`` of False the producer
-    is told to make none. ``versioned`` refuses what does not know of versions.
+    A capsule is consumed, unless its tensor is refused. Work on the array runs after the
+    producer's work, unless ``wait`` is false. With a ``copy`` of False the producer is asked
+    for no copy. ``versioned`` refuses objects that do not support versions.
     """
     more = (copy, False, versioned)
     shared = _native.adopt_dlpack(cls, obj, stream, transfer, wait_of(wait), *more)
     if shared is None:
-        # PyTorch exports what is on the current device only, and C does not know that it is.
+        # PyTorch exports only memory of the current device. C does not know which that is.
         from .._base.cuda_devices import device
 
         with device(obj.__dlpack_device__()[1]):
@@ -47,10 +47,10 @@ def adopt(
 
 
 def adopt_versioned(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A | None:
-    """As ``adopt``, of an object that offers Arrow, too; None where Arrow is to be asked.
+    """As ``adopt``, for an object that offers Arrow, too; None if Arrow shall be used instead.
 
-    That is where DLPack's version is none that says whether memory is immutable, and where
-    the object refuses: pyarrow has lists of numbers by Arrow alone.
+    Arrow is used if the version of DLPack has no read-only flag, and if the object refuses:
+    pyarrow shares lists of numbers by Arrow alone.
     """
     try:
         return adopt(cls, obj, stream, transfer, wait, versioned=True)

@@ -1,9 +1,9 @@
 """What reading __array_interface__ and __cuda_array_interface__ have in common.
 
-The dictionaries are not trusted. NumPy checks little of them: here types are checked
-first (TypeError), then the Go core checks the values (ValueError). Every refusal names
-the key. What a subclass of dict, tuple, int or str overrides is not asked, so that no
-value differs from the one that was checked.
+The dictionaries are not trusted, and NumPy checks little of them. Here types are checked
+first (TypeError), then the Go core checks the values (ValueError). Each error names
+the key. Methods that a subclass of dict, tuple, int or str overrides are not called, so that
+the value that is used is the one that was checked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-#: The version of an interface that names none, which NumPy does not ask for.
+#: The version of an interface without one. NumPy does not require it.
 _NEWEST = 3
 
 
@@ -53,7 +53,7 @@ def check(
     mask: Any,
     version: int,
 ) -> int:
-    """The number of the element type of ``obj``, if all values are as they must be."""
+    """Check all values. Returns the number of the element type of ``obj``."""
     added = _added_type(obj, typestr)
     if added is not None:
         typestr = {"1": "|u1", "2": "<u2"}[typestr[2:]]
@@ -64,10 +64,10 @@ def check(
 
 
 def _added_type(obj: Any, typestr: str) -> int | None:
-    """The number of an element type that is not NumPy's own but added, by ml_dtypes for one.
+    """The number of an element type that another library, such as ml_dtypes, adds to NumPy.
 
-    Its typestr has no more than the size: the dtype says which it is. None for other
-    types; one that hamr does not have is a TypeError.
+    Its typestr has only the size, so the dtype is used. None for other types; TypeError for a
+    type that hamr does not have.
     """
     if typestr[1:2] != "V" and typestr[1:] != "f1":
         return None
@@ -79,7 +79,7 @@ def _added_type(obj: Any, typestr: str) -> int | None:
 
 
 def integer(key: str, value: Any) -> int:
-    """The plain int of 64 bits that an entry is."""
+    """An entry as a plain int of 64 bits."""
     number = exact(value)
     if number is None:
         raise TypeError(f"{key} is {short(value)}: accepted is an int")
@@ -109,7 +109,7 @@ def pair_of(data: Any) -> tuple[int, bool]:
 
 
 def exact(value: Any) -> int | None:
-    """The plain int that a value stands for, or None if it stands for none."""
+    """A value as a plain int; None if it is no int."""
     if type(value) is int:
         return value
     if isinstance(value, bool):
@@ -134,7 +134,7 @@ def unreadable(obj: Any, name: str, error: Exception) -> TypeError:
 
 
 def short(value: Any) -> str:
-    """What an error message shows of a value."""
+    """A short text of a value, for an error message."""
     try:
         text = repr(value)
     except Exception:

@@ -1,4 +1,4 @@
-"""Whose memory an object is."""
+"""Where an object's memory is: on which device, and of which runtime."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: Interfaces whose place is known when they are read, and those of host memory alone.
+#: Interfaces that say where memory is only when they are read, and those of host memory alone.
 _USM = "__sycl_usm_array_interface__"
 _TELL_BY_SHARING = (_USM, "__arrow_c_device_array__")
 _OF_THE_HOST = ("__arrow_c_array__", "__arrow_c_stream__", "__array_interface__")
@@ -35,8 +35,8 @@ _RUNTIMES = {dlpack.ROCM: "hip", dlpack.ROCM_HOST: "hip"}
 def device_of(x: Any) -> int:
     """The device that owns a buffer, handle, array, address, stream or event; -1 is the host.
 
-    An int is an address. Page-locked memory belongs to the host, and so does all
-    that no device runtime knows. An object that is none of these is a TypeError.
+    An int is an address. Page-locked memory belongs to the host, and so does memory
+    that no device runtime knows. TypeError for any other object.
     """
     if isinstance(x, _native.Array):
         return x.device
@@ -75,14 +75,14 @@ def device_of(x: Any) -> int:
 
 
 def stream_near(stream: Any, x: Any) -> Stream | None:
-    """The stream given for the memory of an object; without one, that of a block, or None."""
+    """The stream that was given for an object's memory; else that of a block, or None."""
     if stream is not None:
         return as_stream(stream, device_of(x), runtime_of(x, stream))
     try:
         if not isinstance(x, _native.Array) and getattr(x, _USM, None) is not None:
-            return None  # whether it is SYCL's to hamr is known once it is shared
+            return None  # its device is known only once it is shared
         device = device_of(x)
-    except Exception:  # whoever shares it says what is wrong
+    except Exception:  # sharing it raises the error
         return None
     of_the_host = device < 0 and not (isinstance(x, _native.Array) and is_of_a_device(x._allocator))
     found: Stream | None = fitting(blocks(), runtime_of(x), None if of_the_host else device)
@@ -90,9 +90,9 @@ def stream_near(stream: Any, x: Any) -> Stream | None:
 
 
 def runtime_of(x: Any, stream: Any = None) -> str:
-    """The backend whose streams the memory of an object is used on, CUDA's where none is told.
+    """The backend whose streams an object's memory is used on; CUDA if it is not known.
 
-    A capsule tells nothing before it is shared: until then a stream that is given is believed.
+    A capsule says nothing before it is shared: until then the backend is that of the stream.
     """
     if isinstance(x, _native.Array):
         return streams_of(x._allocator)
@@ -107,7 +107,7 @@ def runtime_of(x: Any, stream: Any = None) -> str:
         interface = getattr(x, NAME, None)
         if interface is not None:
             return streams_of(_native.locate(interface["data"][0])[0])
-    except Exception:  # whoever shares it says what is wrong
+    except Exception:  # sharing it raises the error
         return BACKEND
     if is_capsule(x) and isinstance(stream, Stream) and stream._backend in _RUNTIMES.values():
         return stream._backend
@@ -115,7 +115,7 @@ def runtime_of(x: Any, stream: Any = None) -> str:
 
 
 def _address(x: Any) -> int | None:
-    """The address that an int, or NumPy's kind of int, stands for."""
+    """The address in an int or a NumPy int; None for other objects."""
     numpy = sys.modules.get("numpy")
     if not isinstance(x, int) and (numpy is None or not isinstance(x, numpy.integer)):
         return None
@@ -136,13 +136,13 @@ def _owner_by_interface(x: Any, interface: Any) -> int:
 
 
 def _owner_by_dlpack(x: Any) -> int | None:
-    """The device that DLPack names for an object; None if it names none that hamr knows."""
+    """The device that an object names by DLPack; None if hamr does not know that device."""
     if isinstance(x, type) or getattr(x, "__dlpack_device__", None) is None:
         return None
     pair = x.__dlpack_device__()
     kind, number = map(exact, pair) if isinstance(pair, tuple) and len(pair) == 2 else (None, None)
     if kind in (dlpack.CPU, dlpack.CUDA_HOST, dlpack.ROCM_HOST):
         return HOST
-    if kind == dlpack.CUDA_MANAGED:  # whose number is always 0
+    if kind == dlpack.CUDA_MANAGED:  # DLPack's number is always 0
         return dlpack.adopt(_native.Array, x, 0, 1, False).device
     return number if kind in (dlpack.CUDA, dlpack.ROCM) else None

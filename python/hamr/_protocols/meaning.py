@@ -1,8 +1,8 @@
-"""What objects carry besides their elements, which no protocol tells: a mask, a unit.
+"""A mask or a unit, which objects have besides their elements and no protocol carries.
 
-It is known by the attribute that says it, whatever the library. NumPy's subclasses may
-have it for each object; others are asked for it only if their class has it, since an
-object may make up any name, as a column of a table.
+It is recognized by its attribute, whatever the library. For NumPy's subclasses each object is
+asked for the attribute. Other objects are asked only if their class has it, since an object may
+make up any name, such as a column of a table.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: By the attribute: the word for it, and what may give the elements alone.
+#: By the attribute: the word for it, and expressions that may give the elements alone.
 _CARRIED = {
     "mask": ("mask", {"unmasked": ".unmasked", "data": ".data", "filled": ".filled()"}),
     "unit": ("unit", {"value": ".value", "magnitude": ".magnitude"}),
     "units": ("unit", {"value": ".value", "magnitude": ".magnitude"}),
 }
 
-#: Types whose objects have none of it, by their id, which keeps none of them alive.
+#: Types whose objects have neither, by their id, so that no type is kept alive.
 _plain: dict[int, weakref.ref[type]] = {}
 
 
 def refuse_meaning(obj: Any) -> None:
-    """Raise TypeError for an object whose elements mean something else without the rest of it."""
+    """Raise TypeError for an object whose elements have another meaning without mask or unit."""
     kind = type(obj)
     key = id(kind)
     if key in _plain:
@@ -46,7 +46,7 @@ def refuse_meaning(obj: Any) -> None:
 
 
 def carries(kind: type) -> bool:
-    """Whether objects of a type may carry more than elements."""
+    """Whether objects of a type may have a mask or a unit."""
     return any(hasattr(kind, name) for name in _CARRIED)
 
 
@@ -54,7 +54,7 @@ def _refusal(obj: Any, name: str, value: Any) -> TypeError:
     word, ways = _CARRIED[name]
     found = [way for attribute, way in ways.items() if _has(obj, attribute)]
     if ".unmasked" in found and ".data" in found:
-        found.remove(".data")  # which is then the bytes
+        found.remove(".data")  # here it is the bytes
     what = word if word == "mask" else f"{word} {value}"
     alone = " or ".join(found) or "the elements alone"
     return TypeError(
@@ -65,5 +65,5 @@ def _refusal(obj: Any, name: str, value: Any) -> TypeError:
 def _has(obj: Any, attribute: str) -> bool:
     try:
         return hasattr(obj, attribute)
-    except Exception:  # of an array without a format: its bytes
+    except Exception:  # the bytes of an array without a format
         return False

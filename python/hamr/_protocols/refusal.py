@@ -1,4 +1,4 @@
-"""What to say of an object that shares no memory. Imported when one is refused."""
+"""Errors for objects that share no memory. Imported when the first object is refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def instead(obj: Any) -> str:
 
 
 def _with_memory(obj: Any) -> str:
-    """What to write for a pointer, or for what NumPy makes an array of numbers of."""
+    """What to write for a pointer, or for an object that NumPy can make an array of."""
     if _is_pointer(obj):
         return "memory at an address is hamr.Buffer.from_pointer(x, shape, dtype)"
     if not hasattr(type(obj), "__array__"):
@@ -60,7 +60,7 @@ def of(obj: Any, protocols: tuple[str, ...], error: Exception) -> TypeError:
             f"{kind} object cannot be shared, it has no memory for elements: "
             f"hamr.array({short(obj)}) copies it to memory of hamr's own"
         )
-        if isinstance(obj, int) and obj > 0xFFFF:  # nobody's number of elements
+        if isinstance(obj, int) and obj > 0xFFFF:  # likely an address
             text += f"; memory at an address is hamr.Buffer.from_pointer({obj:#x}, shape, dtype)"
         return TypeError(text)
     other = instead(obj)
@@ -73,7 +73,7 @@ def of(obj: Any, protocols: tuple[str, ...], error: Exception) -> TypeError:
 
 
 def added(obj: Any, error: Exception) -> Exception:
-    """The error of a protocol, with what to write instead where there is something."""
+    """The error of a protocol, with what to write instead, if hamr knows it."""
     other = _with_memory(obj)
     if not other:
         return error

@@ -1,15 +1,15 @@
-"""Reading and telling of __sycl_usm_array_interface__, version 1.
+"""Reading and writing __sycl_usm_array_interface__, version 1.
 
 The kind of unified shared memory (USM) is not in the dictionary: SYCL is asked, through
-dpctl. Memory in the context that hamr's SYCL works in on its device is memory of that
-device, and hamr's work on it is enqueued on the producer's queue (``syclobj``). That of
-another context, or where hamr finds no SYCL, is held as host memory with an owner if
-the host reaches it, as kinds host and shared; of kind device it is refused.
+dpctl. Memory in the context that hamr's SYCL uses on its device is memory of that device, and
+hamr enqueues its work on the producer's queue (``syclobj``). Memory of another context, or of
+any context if hamr finds no SYCL, is held as host memory with an owner if the host reaches it:
+this holds for the kinds host and shared. The kind device is refused.
 
-What is pending on the producer's queue is waited for once, when the memory is adopted. A
-context or a filter string names no queue, so nothing is waited for. Of host memory
-hamr's own operations neither wait for the queue again nor enqueue on it: who
-submits work on the memory later waits for it before hamr, or NumPy, looks.
+Pending work on the producer's queue is waited for once, when the memory is adopted. A context
+or a filter string names no queue, so nothing is waited for. On host memory hamr's own operations
+neither wait for the queue again nor enqueue on it. Whoever submits work on the memory later must
+wait for it before hamr, or NumPy, reads the memory.
 """
 
 from __future__ import annotations
@@ -43,14 +43,13 @@ _VERSION = 1
 _HOST = -1
 _MALLOC = 1
 
-#: The allocator that memory of each kind of USM is held as, and new memory of the
-#: buffer comes from.
+#: For each kind of USM, the allocator of the buffer, which new memory comes from, too.
 _ALLOCATORS = {
     "host": Allocator.sycl_host,
     "shared": Allocator.sycl_shared,
     "device": Allocator.sycl_device,
 }
-#: The same where it is host memory to hamr; None: the host does not reach it.
+#: The same if hamr holds it as host memory; None: the host does not reach it.
 _ON_HOST = {"host": _MALLOC, "shared": _MALLOC, "device": None}
 _BACKEND = "sycl"
 
@@ -58,7 +57,7 @@ _QUEUE, _CONTEXT = "SyclQueueRef", "SyclContextRef"
 
 
 class Source:
-    """Who owns USM: the producer, and the object that its SYCL context is found by."""
+    """The owner of USM: the producer, and the object that gives its SYCL context."""
 
     __slots__ = ("obj", "syclobj")
 
@@ -69,9 +68,9 @@ class Source:
 def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
     """An array of a class over the USM that the interface of ``obj`` describes.
 
-    The work pending on its queue is waited for, unless ``wait`` is false. USM of kind
-    device where hamr finds no SYCL, or of a kind that cannot be told, is BackendUnavailable;
-    of kind device in another context it is a DeviceError.
+    The pending work of its queue is waited for, unless ``wait`` is false. BackendUnavailable
+    for USM of kind device if hamr finds no SYCL, or if the kind cannot be found out; DeviceError
+    for USM of kind device in another context.
     """
     try:
         interface = getattr(obj, NAME)
@@ -124,8 +123,8 @@ def adopt(cls: type[_A], obj: Any, stream: int, transfer: int, wait: Any) -> _A:
 def describe(array: _native.Array) -> dict[str, Any]:
     """The interface of an array whose memory is USM; AttributeError for others.
 
-    hamr's work on it is over, and what hamr does later is enqueued on ``syclobj`` where that is the
-    queue of the array's stream.
+    hamr's work on it is over. If ``syclobj`` is the queue of the array's stream, later work of
+    hamr is enqueued on it.
     """
     held = array._snapshot(_native.Array)
     source, of_sycl = held._owner, is_of_sycl(held)
@@ -166,7 +165,7 @@ def is_of_sycl(array: _native.Array) -> bool:
 
 
 def _queue_of(array: _native.Array) -> Any:
-    """The queue of an array's stream, as dpctl has it."""
+    """The queue of an array's stream, as an object of dpctl."""
     handle = array._stream or core().ResolveStream(_BACKEND, array.device, 0)
     try:
         return shared_stream(handle, _BACKEND).sycl_queue
@@ -202,11 +201,11 @@ def _moved(base: int, offset: int, size: int) -> int:
     return pointer
 
 
-# Whose memory it is.
+# The kind of memory, and its device.
 
 
 def _place(kind: str, obj: Any, queue: Any) -> tuple[int, int]:
-    """The allocator and device that USM of a kind is held as, by a queue of its context."""
+    """The allocator and device for USM of a kind, by a queue of its context."""
     if kind not in _ALLOCATORS:
         raise ValueError(
             f"data is of USM kind {short(kind)}: accepted are {', '.join(_ALLOCATORS)}"
@@ -222,7 +221,7 @@ def _place(kind: str, obj: Any, queue: Any) -> tuple[int, int]:
     reason: Any = "its queue is not known"
     try:
         if told:
-            core().ResolveStream(_BACKEND, 0, handle)  # which says what is wrong
+            core().ResolveStream(_BACKEND, 0, handle)  # raises the reason
     except BackendUnavailable as error:
         reason = error
     except Exception as error:
@@ -243,7 +242,7 @@ _HINT = (
 def _kind(obj: Any, pointer: int, syclobj: Any) -> tuple[str, Any]:
     """The kind of USM, and a queue in its context or None.
 
-    SYCL is asked where dpctl is loaded, else the object is.
+    SYCL is asked if dpctl is loaded, else the object.
     """
     memory = sys.modules.get("dpctl.memory")
     if memory is None:
@@ -269,7 +268,7 @@ def _kind(obj: Any, pointer: int, syclobj: Any) -> tuple[str, Any]:
 
 
 class _Location:
-    """One byte of USM, to ask dpctl about: what was checked, not what the producer says next."""
+    """One byte of USM, to ask dpctl about: with the values that were checked."""
 
     __slots__ = (NAME,)
 
@@ -294,28 +293,28 @@ def _is_memory_of(memory: Any, obj: Any) -> bool:
 def _readonly(obj: Any, flag: bool) -> bool:
     """Whether memory must not be written.
 
-    dpctl's memory sets the flag on all that it allocates, and reads it as "writable";
-    its arrays, and everybody else, mean "read-only". Such memory exports a buffer,
-    which says how it is.
+    dpctl's memory always sets the flag, and means "writable" by it; its arrays, and
+    all other libraries, mean "read-only". dpctl's memory exports a buffer, whose flag is
+    right.
     """
     memory = sys.modules.get("dpctl.memory")
     if flag and memory is not None and _is_memory_of(memory, obj):
         try:
             with memoryview(obj) as view:
                 return view.readonly
-        except TypeError:  # of kind device it exports none
+        except TypeError:  # memory of kind device exports no buffer
             return False
     return flag
 
 
-# What its work is ordered by.
+# The order of its work.
 
 
 def _order(syclobj: Any, waits: bool) -> tuple[Any, Any]:
-    """What stands for a SYCL object from now on, and the queue that it is, or None.
+    """The object to keep for a SYCL object, and its queue or None.
 
-    dpctl takes a capsule once. So one that was given as it is makes an object of
-    dpctl's, which is used in its place; what makes capsules is kept.
+    dpctl takes a capsule only once. So a capsule is replaced by an object of dpctl. An object that
+    makes capsules is kept.
     """
     if isinstance(syclobj, str):
         return str.__str__(syclobj), None
@@ -338,7 +337,7 @@ def _has(value: Any, method: str) -> bool:
 
 
 def _from_capsule(capsule: Any, waits: bool) -> Any:
-    """The queue or context of a capsule; without dpctl the capsule, if that will do."""
+    """The queue or context of a capsule; without dpctl the capsule, if that is enough."""
     names = [name for name in (_QUEUE, _CONTEXT) if _is_named(capsule, name)]
     if not names:
         raise ValueError(

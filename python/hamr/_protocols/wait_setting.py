@@ -1,4 +1,4 @@
-"""Whether the work of producers is waited for."""
+"""Whether hamr waits for the work of producers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SETTING = "HAMR_CUDA_ARRAY_INTERFACE_SYNC"
 
 
 def wait_of(wait: Any) -> bool:
-    """Whether to wait for producers: as the caller says, else as the environment does."""
+    """Whether to wait for producers: as the caller says, else as the environment says."""
     if wait is None:
         global _waits
         if _waits is None:

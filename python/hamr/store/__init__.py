@@ -1,9 +1,9 @@
-"""Arrays of the host's and of devices that processes share, and that outlive any of them.
+"""Arrays on the host and on devices that processes share, and that outlive each process.
 
 A ``Server`` keeps objects for one user's processes on one machine, and ``connect`` returns a
 ``Client`` of it. ``client.put(array)``, or ``client.create(shape, dtype)`` and ``seal()``, makes an
-object, and ``client.get(id)`` returns a buffer of the same memory in any process, for reading only.
-A pickle of such a buffer carries the id, not the elements.
+object. ``client.get(id)`` returns a read-only buffer of the same memory in any process. A pickle of
+such a buffer carries the id, not the elements.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What users give the store's methods, checked before anything happens."""
+"""Arguments of the store's methods, checked before anything is done."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def flag_of(name: str, value: Any) -> bool:
 
 
 def metadata_of(value: Any) -> str:
-    """What is said of an object as JSON; "" for None."""
+    """An object's metadata as JSON; "" for None."""
     if value is None:
         return ""
     try:
@@ -45,7 +45,7 @@ def metadata_of(value: Any) -> str:
 
 
 def _check_keys(value: Any) -> None:
-    """Refuse keys of which JSON makes others, as of 1 "1"."""
+    """Refuse keys that JSON would change, as 1 to "1"."""
     if isinstance(value, dict):
         for key, each in value.items():
             if not isinstance(key, str):
@@ -57,7 +57,7 @@ def _check_keys(value: Any) -> None:
 
 
 def seconds_of(name: str, value: Any) -> float:
-    """A time: what is below 0 is over."""
+    """A number of seconds. A time below 0 has passed."""
     if isinstance(value, (str, bool)) or not hasattr(type(value), "__float__"):
         raise TypeError(f"{name} is {value!r}: accepted is a number of seconds")
     seconds = float(value)
@@ -67,12 +67,12 @@ def seconds_of(name: str, value: Any) -> float:
 
 
 def timeout_of(value: Any) -> float | None:
-    """A time, or None: as long as it takes."""
+    """A number of seconds, or None: without a limit."""
     return None if value is None else seconds_of("timeout", value)
 
 
 def text_of(name: str, value: Any) -> str:
-    """Text that UTF-8 has."""
+    """Text that UTF-8 can encode."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is {value!r}: accepted is a text")
     if any("\ud800" <= c <= "\udfff" for c in value):
@@ -81,7 +81,7 @@ def text_of(name: str, value: Any) -> str:
 
 
 def name_of_object(value: Any) -> str:
-    """What an object can be called."""
+    """A name for an object."""
     name = text_of("name", value)
     if not 0 < len(name.encode()) <= 255:
         shown = f"{name[:40]!r}, of {len(name.encode())} bytes"
@@ -102,7 +102,7 @@ def path_of(name: str, value: Any) -> str:
 
 
 def socket_of(path: Any) -> str:
-    """A socket's path; "" for where one is by default, as the environment says now."""
+    """A socket's path; "" is the default, by the present environment."""
     text = path_of("path", path)
     if not text:
         tell_settings(core(), "HAMR_STORE", "XDG_RUNTIME_DIR")

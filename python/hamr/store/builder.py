@@ -1,4 +1,4 @@
-"""An object that is being made."""
+"""A new object, before it is sealed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _alone() -> int:
-    """References to what a function alone has: getrefcount's own counts before Python 3.14."""
+    """The reference count of a local object; before Python 3.14 getrefcount's own counts, too."""
     lease = object()
     return getrefcount(lease)
 
@@ -30,10 +30,10 @@ _OURS = _alone()
 class Builder:
     """An object that its maker writes, until it is sealed or aborted.
 
-    ``buffer`` is its memory. ``seal`` lets others have it, and nobody write it any more; ``abort``
-    gives it up. ``with builder:`` seals at the end of the block, and aborts after an exception. An
-    object whose builder goes, or whose process dies, before it is sealed, is given up. Memory that
-    NumPy's arrays and others share stays theirs in any case.
+    ``buffer`` is its memory. After ``seal`` others can get the object, and nobody can write it;
+    ``abort`` discards it. ``with builder:`` seals at the end of the block, and aborts after an
+    exception. If the builder or its process ends before the object is sealed, the object is
+    discarded. NumPy arrays and others that share the memory keep it in any case.
     """
 
     __slots__ = ("__weakref__", "_buffer", "_lease", "_sealed", "id")
@@ -65,31 +65,31 @@ class Builder:
 
     @property
     def buffer(self) -> Buffer:
-        """The memory, to be written; Sealed once it was sealed, a ValueError once aborted."""
+        """The memory, for writing. Sealed after ``seal``, a ValueError after ``abort``."""
         return self._taken()[1]
 
     def seal(self) -> ObjectID:
-        """Let others have the object, once the work is over that its buffer knows of.
+        """Let others get the object, after the work that its buffer knows of.
 
-        ``buffer`` is closed. What shares its memory, as NumPy's arrays, must not write any more: on
-        the host such writes are nobody else's to see, if the object has memory of its own; on a
-        device they fail. If the store cannot seal it, the object is given up. Where the work has
-        failed, or was interrupted, it is left as it was, to be aborted. An object that was sealed
-        already is Sealed, one that was aborted a ValueError.
+        ``buffer`` is closed. NumPy arrays and others that share its memory must not write any more.
+        On the host nobody else sees such writes, if the object has memory of its own; on a device
+        they fail. If the store cannot seal the object, it is discarded. If the work has failed, or
+        was interrupted, the object stays as it was, and can be aborted. Sealed if the object was
+        sealed already, ValueError if it was aborted.
         """
         lease, made = self._taken()
         made.synchronize()
         lease.token()  # refuses a forked child
         self._lease = self._buffer = None
         made.close()
-        alone = getrefcount(lease) <= _OURS  # whatever shares the memory keeps the lease
+        alone = getrefcount(lease) <= _OURS  # anything that shares the memory keeps the lease
         sealed = _native.store_seal(lease, alone)
         self._sealed = True
-        # Without this the object goes again.
+        # Unless the id is taken, the object is deleted again.
         return sealed._taken  # type: ignore[no-any-return]
 
     def abort(self) -> None:
-        """Give the object up, once the work is over that its buffer knows of."""
+        """Discard the object, after the work that its buffer knows of."""
         lease, made = self._taken()
         lease.token()  # refuses a forked child
         try:
@@ -100,7 +100,7 @@ class Builder:
             _native.store_abort(lease)
 
     def _given_up(self) -> None:
-        """Abort beside another error, which is the one to tell of."""
+        """Abort after another error, which is the one that is raised."""
         if self._lease is not None:
             with suppress(StoreError):
                 self.abort()

@@ -1,4 +1,4 @@
-"""A process's connection to a store: making objects, finding them, and saying when they may go."""
+"""A process's connection to a store: making, finding and deleting objects."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ if TYPE_CHECKING:
 
     IDs: TypeAlias = list[ObjectID]
 
-#: Where an object is put that is to be where the elements are: no allocator, no device.
+#: No allocator and no device: the object is put where the elements are.
 _BESIDE = -1, -1
-#: Every client there is, whose lock a thread may have that a forked child has not.
+#: All clients. In a forked child their locks are made anew: a thread may have held one.
 _all: WeakSet[Client] = WeakSet()
 
 
 class Client:
     """A connection to the store at ``path``; use ``connect``.
 
-    Methods may be called from several threads, one after the other. What is had of the store by
-    ``get``, ``create`` and so on lasts as long as its buffer, and whatever shares its memory, also
-    after ``close``. When the server has ended, calls raise StoreLost; each looks for a new one
-    at the path first, which then learns what this process has. A forked child has a connection of
-    its own from its first call on.
+    Methods may be called from several threads, one after the other. Memory that ``get``, ``create``
+    and so on return lasts as long as its buffer, and whatever shares its memory, even after
+    ``close``. When the server has ended, calls raise StoreLost. Each call first looks for a new
+    server at the path, and tells that server what this process has. A forked child makes its own
+    connection at its first call.
     """
 
     def __init__(self, path: str | None = None) -> None:
@@ -80,10 +80,10 @@ class Client:
         return connect, (self.path,)
 
     def close(self) -> None:
-        """Make no more calls.
+        """Close the client.
 
-        The connection ends with the last lease of what was had by it, and with it calls that are
-        under way in other threads.
+        The connection ends with the last lease that was taken over it, and then ends calls that are
+        in flight in other threads.
         """
         self._closed = True
         self._connection = None
@@ -126,16 +126,16 @@ class Client:
         separate: bool = False,
         session: bool = False,
     ) -> Builder:
-        """A Builder, whose ``buffer`` is memory of a new object, to be written and sealed.
+        """A Builder, whose ``buffer`` is the memory of a new object, to be written and sealed.
 
         ``allocator`` or ``device`` say where it is: host memory, or memory of a device that can be
-        shared, ``cuda_vmm``. ``metadata`` is anything that JSON has, of as many bytes as the
-        server takes. An ``evictable`` object may be deleted for want of room while nobody has
-        it; a ``pinned`` one is neither deleted nor spilled. Small objects share memory that their
-        maker can write to as long as it lives; ``separate`` gives one memory of its own. One of
-        this ``session`` is deleted when that ends: with the client and its last lease, or with the
-        process, however that ends. Host memory is zeros if it is separate or large, else not
-        initialised, as devices' is.
+        shared, ``cuda_vmm``. ``metadata`` is anything that JSON can hold; the server limits its
+        bytes. The store may delete an ``evictable`` object when room is short, while nobody has a
+        lease of it. It neither deletes nor spills a ``pinned`` one. Small objects share memory that
+        their maker can write to as long as it lives; ``separate`` gives an object memory of its
+        own. An object of the ``session`` is deleted when the session ends: with the client and its
+        last lease, or with the process, however that ends. Host memory is zeros if it is separate
+        or large. Other memory is not initialised.
 
         StoreFull if there is no room.
         """
@@ -161,8 +161,8 @@ class Client:
     ) -> ObjectID:
         """Copy an array into a new object, seal it, and return its id.
 
-        ``array`` is anything that ``hamr.buffer`` takes. Without ``allocator`` and ``device`` the
-        object is where the array is: on its device, where that can share memory, else on the host.
+        ``array`` is anything that ``hamr.buffer`` accepts. Without ``allocator`` and ``device`` the
+        object is where the array is: on its device, if that can share memory, else on the host.
         """
         flags = _native.store_flags(evictable, pinned, separate, session)
         text = None if metadata is None else metadata_of(metadata)
@@ -182,13 +182,13 @@ class Client:
             except BaseException:
                 made._end()  # at once: a traceback may keep it
                 raise
-        # Without this the object goes again.
+        # Unless the id is taken, the object is deleted again.
         return made._taken  # type: ignore[no-any-return]
 
     def _named(self, id: ObjectID, name: str) -> None:
         _native.store_put_name(self._connected(), name, id, False)
 
-    # Having objects.
+    # Getting and deleting objects.
 
     def get(
         self,
@@ -201,14 +201,13 @@ class Client:
         wait: bool = False,
         timeout: float | None = None,
     ) -> Buffer:
-        """An object's elements, in place and for reading only; by its id, or by ``name=``.
+        """An object's elements, in place and read-only, by its id or by ``name=``.
 
-        Who needs them elsewhere says so by ``allocator`` or ``device``, and has a copy of its own
-        there if they are not. An object that is not sealed is NotSealed, save with ``unsafe``,
-        which gives the memory as it is, for writing too; a small one, which shares memory with
-        others, for reading only, and not before one of those is sealed. With ``wait`` the call
-        waits until there is an object of the id or name and it is sealed; a StoreTimeout after
-        ``timeout`` seconds.
+        With ``allocator`` or ``device`` the elements are copied there, unless they are there. An
+        object that is not sealed is NotSealed, except with ``unsafe``, which gives the memory as it
+        is, for writing, too. A small object shares memory with others: ``unsafe`` gives it
+        read-only, and not before one of the others is sealed. With ``wait`` the call waits until an
+        object of the id or name exists and is sealed: StoreTimeout after ``timeout`` seconds.
         """
         wanted = None if allocator is None and device is None else _place_of(allocator, device)
         unsafe, wait = flag_of("unsafe", unsafe), flag_of("wait", wait)
@@ -231,9 +230,9 @@ class Client:
         return found_within(timeout, wait, look, f"object {id} was not sealed")
 
     def delete(self, id: str, force: bool = False) -> None:
-        """Delete an object: nobody finds it any more, and its memory goes with the last lease.
+        """Delete an object: nobody finds it any more. Its memory is freed with the last lease.
 
-        With ``force`` it no longer counts against the limit, though somebody may have it still.
+        With ``force`` it no longer counts against the limit, even while there are leases.
         """
         _native.store_delete(self._connected(), id_of(id), flag_of("force", force))
 
@@ -241,17 +240,18 @@ class Client:
 
     @in_either_order
     def put_name(self, name: str, id: str, replace: bool = False) -> None:
-        """Give an object a name; NameTaken if another one has it, unless it is to be replaced.
+        """Give an object a name. NameTaken if another object has it, unless ``replace`` is true.
 
-        The order is that of Go, C and C++. The other one, the id first, is deprecated.
+        The order of arguments is that of Go, C and C++. The other order, the id first, is
+        deprecated.
         """
         id, name, replace = id_of(id), name_of_object(name), flag_of("replace", replace)
         _native.store_put_name(self._connected(), name, id, replace)
 
     def get_name(self, name: str, wait: bool = False, timeout: float | None = None) -> ObjectID:
-        """The id of the object of a name; with ``wait`` once there is one, else ObjectNotFound.
+        """The id of the object with a name; ObjectNotFound without one. ``wait`` waits for one.
 
-        ``timeout`` is in seconds; a StoreTimeout after that.
+        ``timeout`` is in seconds; StoreTimeout after that.
         """
         seconds, wait, name = timeout_of(timeout), flag_of("wait", wait), name_of_object(name)
 
@@ -265,7 +265,7 @@ class Client:
         name = name_of_object(name)
         _native.store_drop_name(self._connected(), name)
 
-    # What there is.
+    # Looking at objects.
 
     def exists(self, id: str) -> bool:
         """Whether there is an object of an id, sealed or not."""
@@ -273,19 +273,19 @@ class Client:
         return _native.store_exists(self._connected(), id)
 
     def info(self, id: str) -> ObjectInfo:
-        """What is known of an object."""
+        """The facts about an object."""
         id = id_of(id)
         return ObjectInfo._of(_native.store_info(self._connected(), id))
 
     def metadata(self, id: str) -> Any:
-        """What its maker said of an object; None if nothing, ValueError if it cannot be read."""
+        """An object's metadata, as its maker gave it, or None; ValueError if it is unreadable."""
         found = self.info(id).metadata
         if isinstance(found, ValueError):
             raise found
         return found
 
     def list(self, name: str = "") -> Iterator[ObjectInfo]:
-        """All objects, those first that were made first; with ``name`` those of names so begun."""
+        """All objects, the oldest first; with ``name`` those whose names begin with it."""
         return self._pages(text_of("name", name))
 
     def _pages(self, name: str) -> Iterator[ObjectInfo]:
@@ -299,10 +299,10 @@ class Client:
     def wait(
         self, ids: Iterable[str], count: int | None = None, timeout: float | None = None
     ) -> tuple[IDs, IDs]:
-        """Wait until ``count`` of the objects are there and sealed, all by default.
+        """Wait until ``count`` of the objects exist and are sealed; by default all of them.
 
-        Returns those that are, and the others. ``timeout`` is in seconds; less than ``count`` may
-        be ready then. There may be up to 4,000 ids.
+        Returns those that are ready, and the others. After ``timeout`` seconds it returns even if
+        fewer than ``count`` are ready. There may be up to 4,000 ids.
         """
         if isinstance(ids, (str, bytes)) or not hasattr(type(ids), "__iter__"):
             raise TypeError(f"ids is {ids!r}: accepted are several ids, as a list")
@@ -318,16 +318,16 @@ class Client:
                 return [i for i in wanted if i in ready], [i for i in wanted if i not in ready]
 
     def events(self) -> Events:
-        """What happens to objects from now on: an iterator that waits, and is to be closed."""
+        """The events of objects from now on: an iterator that waits. Close it in the end."""
         return Events(self._session())
 
     def pin(self, id: str, pinned: bool = True) -> None:
-        """Keep an object from being evicted or spilled, or no longer."""
+        """Keep an object from being evicted or spilled, or end that."""
         id, pinned = id_of(id), flag_of("pinned", pinned)
         _native.store_pin(self._connected(), id, pinned)
 
     def set_evictable(self, id: str, evictable: bool = True) -> None:
-        """Let an object be deleted for want of room, or no longer."""
+        """Allow the store to delete an object when room is short, or end that."""
         id, evictable = id_of(id), flag_of("evictable", evictable)
         _native.store_set_evictable(self._connected(), id, evictable)
 
@@ -343,8 +343,8 @@ _clients_lock = RLock()
 def connect(path: str | None = None) -> Client:
     """Connect to the store at a socket's path.
 
-    By default that of HAMR_STORE, else ``hamr/store.sock`` in XDG_RUNTIME_DIR, else in a folder
-    of the user's in ``/tmp``. StoreLost if no server answers there.
+    The default is HAMR_STORE, else ``hamr/store.sock`` in XDG_RUNTIME_DIR, else a path in a folder
+    of the user in ``/tmp``. StoreLost if no server answers there.
     """
     return Client(path)
 
@@ -371,7 +371,7 @@ os.register_at_fork(after_in_child=_after_fork)
 def _place_of(
     allocator: Allocator | int | AllocatorName | None, device: Device | None
 ) -> tuple[int, int]:
-    """Allocator and device of memory that can be shared, where a user wants it."""
+    """The allocator and device that a user gave, for memory that can be shared."""
     if allocator is None and device is None:
         return Allocator.shared, -1
     if device is None:

@@ -1,4 +1,4 @@
-"""``hamr store``: a server, and what is in one."""
+"""``hamr store``: runs a server, and shows what is in one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .description import ObjectInfo
 
-#: Seconds that the system's timers and locks take.
+#: The longest time in seconds that the system's timers and locks accept.
 _LONGEST = threading.TIMEOUT_MAX
 
 
@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "by the machine's memory, its cgroup's limits and its address space, and no limit",
     )
     add("--spill", metavar="DIR", help="write to files here what there is no room for")
-    add("--spill-devices", action="store_true", help="objects on devices, too; takes contexts")
+    add("--spill-devices", action="store_true", help="spill from devices, too; needs contexts")
     add("--ready", metavar="SIZE", default="0", help="bytes kept ready for a large object")
     add("--metrics", metavar="[HOST:]PORT", help="serve figures for Prometheus")
     listed = commands.add_parser("list", help="the objects that there are")
@@ -83,7 +83,7 @@ def _timeout(text: str) -> float:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Do what the command line says; the result is the exit status."""
+    """Do what the command line says. Returns the exit status."""
     try:
         if chosen.store_command == "serve":
             return _serve(chosen)
@@ -103,8 +103,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _serve(chosen: argparse.Namespace) -> int:
-    # By a descriptor, which is written to on whatever thread the signal comes to: Python's handlers
-    # run on the main thread once that wakes.
+    # Signals are read from a descriptor, since Python's handlers run only when the main thread
+    # wakes. The descriptor is written on whatever thread gets the signal.
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     os.set_blocking(reader, True)
     signal.set_wakeup_fd(writer)

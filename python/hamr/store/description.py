@@ -1,4 +1,4 @@
-"""What is known of an object."""
+"""The facts about an object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ObjectInfo(NamedTuple):
-    """What is known of an object."""
+    """The facts about an object."""
 
     id: ObjectID
     shape: tuple[int, ...]
@@ -25,7 +25,7 @@ class ObjectInfo(NamedTuple):
     pinned: bool
     leases: int  #: of all processes
     names: tuple[str, ...]
-    metadata: Any  #: a ValueError that says why, where it cannot be read
+    metadata: Any  #: a ValueError with the reason, if it cannot be read
 
     @classmethod
     def _of(cls, told: tuple[Any, ...]) -> Self:

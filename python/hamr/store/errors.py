@@ -1,4 +1,4 @@
-"""What the store's calls raise."""
+"""The errors of the store's calls."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ class StoreError(Error):
 
 
 class ObjectNotFound(StoreError, KeyError):
-    """There is no object of an id, or none that has a name: it was deleted or evicted, perhaps."""
+    """There is no object with this id or name. It may have been deleted or evicted."""
 
     __str__ = Exception.__str__  # KeyError's shows a repr
 
 
 class NotSealed(StoreError, ValueError):
-    """An object's maker has not sealed it, and may still write to it."""
+    """The object's maker has not sealed it, and may still write to it."""
 
 
 class Sealed(StoreError, ValueError):
-    """An object was sealed, and is what it is for good."""
+    """The object was sealed, and cannot be changed any more."""
 
 
 class NameTaken(StoreError, ValueError):
-    """A name is another object's; ``id`` is whose."""
+    """Another object has the name; ``id`` is that object's."""
 
     id: str = ""
 
 
 class StoreFull(StoreError, OutOfMemory):
-    """There is no room: what could be evicted was not enough.
+    """There is no room, even after the store has evicted what it could.
 
-    ``memory`` is ``"host"``, a device's UUID, or ``"table"``: what the server knows of objects.
+    ``memory`` is ``"host"``, a device's UUID, or ``"table"``, the server's records of objects.
     ``size`` bytes are needed, and ``used`` of ``limit`` are in use. ``holders`` has pairs of a
-    process's number and bytes that are kept for it, who has most first.
+    process's number and the bytes that are kept for it, the largest first.
 
-    ``memory`` is ``"descriptors"`` where the server's process can open no more files: each object
-    of 64 KiB and more takes one. ``limit`` is RLIMIT_NOFILE then, and ``used`` those of memory. It
-    is ``"connections"`` where the server has as many as it may have, ``limit``.
+    ``memory`` is ``"descriptors"`` if the server's process cannot open more files: each object of
+    64 KiB and more takes one. Then ``limit`` is RLIMIT_NOFILE, and ``used`` counts those of memory.
+    ``memory`` is ``"connections"`` if the server has reached its most connections, ``limit``.
     """
 
     memory: str = ""
@@ -48,17 +48,17 @@ class StoreFull(StoreError, OutOfMemory):
 
 
 class StoreLost(StoreError, ConnectionError):
-    """The server has ended, or does not answer at ``path``. What a client has mapped stays."""
+    """The server has ended, or does not answer at ``path``. Memory that clients have stays."""
 
     path: str = ""
 
 
 class StoreRefused(StoreError, PermissionError):
-    """Server and client do not deal with each other: another user's, another version, a path."""
+    """Server or client refuse each other: another user, another version, or a wrong path."""
 
 
 class StoreTimeout(StoreError, TimeoutError):
-    """What was waited for has not come in time."""
+    """A wait has timed out."""
 
 
 #: In the order of the store's kinds in hamr/store_functions.h.

@@ -1,4 +1,4 @@
-"""What happens to objects, told as it happens."""
+"""Events of objects, as they happen."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 class StoreEvent(NamedTuple):
-    """What has happened to an object."""
+    """Something that has happened to an object."""
 
     kind: str  #: ``"created"``, ``"sealed"``, ``"deleted"``, ``"evicted"``, ``"named"`` …
     id: ObjectID
     name: str = ""  #: of ``"named"`` and ``"unnamed"``
-    missed: int = 0  #: of ``"missed"``: so many were more than were asked for in time
+    missed: int = 0  #: of ``"missed"``: how many events were lost, since nobody read them in time
 
 
 class Events(_native.Owned):
-    """An iterator over what happens to objects; see ``Client.events``."""
+    """An iterator over the events of objects; see ``Client.events``."""
 
     def __init__(self, session: Connection) -> None:
         self._left: deque[StoreEvent] = deque()
@@ -52,7 +52,7 @@ class Events(_native.Owned):
                 return event
 
     def take(self, timeout: float = 0.0) -> StoreEvent | None:
-        """The next one, None if there is none within ``timeout`` seconds."""
+        """The next event; None if there is none within ``timeout`` seconds."""
         until = until_of(seconds_of("timeout", timeout))
         while not self._left:
             if not self._token or not self._is_here():
@@ -64,5 +64,5 @@ class Events(_native.Owned):
         return self._left.popleft() if self._left else None
 
     def close(self) -> None:
-        """Be told no more."""
+        """Stop watching."""
         self._end()

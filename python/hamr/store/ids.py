@@ -1,4 +1,4 @@
-"""What names an object in the store."""
+"""The ids of objects in the store."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _digits = re.compile(r"[0-9a-f]{32}", re.ASCII)
 class ObjectID(str):
     """A random number of 128 bits that names an object, as 32 hexadecimal digits.
 
-    It is a text: it is pickled, compared and sent as one, and an argument of tasks and processes.
+    It is a str: it can be pickled, compared and sent, and given to tasks and processes.
     """
 
     __slots__ = ()
 
     def __new__(cls, text: Any) -> Self:
-        """Take the digits, as text; capital letters will do."""
+        """Take the digits as text; capital letters are accepted."""
         if not isinstance(text, str):
             raise TypeError(f"id is {text!r}: accepted is an ObjectID, or its text")
         digits = text.lower()
@@ -36,10 +36,10 @@ class ObjectID(str):
 
 
 def is_id(value: Any) -> bool:
-    """Whether it is one, or text that is like one."""
+    """Whether a value is an id, or text in the form of one."""
     return isinstance(value, str) and _digits.fullmatch(value.lower()) is not None
 
 
 def id_of(value: Any) -> ObjectID:
-    """An id as users give it."""
+    """An id that a user gave."""
     return value if type(value) is ObjectID else ObjectID(value)

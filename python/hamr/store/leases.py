@@ -1,8 +1,8 @@
-"""Sessions, memory of objects that this process has, and which object an address is of.
+"""Sessions, and leases of the objects whose memory this process has.
 
 A buffer of an object keeps a ``Lease``, and so do its views, arrays and whatever shares its
-memory. The lease ends with the last of them. What the core has for this process ends by code in C:
-so it ends also where the handler of a signal raises, at whatever step of Python code that is.
+memory. The lease ends with the last of them. C code ends it, so that it ends even if a signal's
+handler raises between any two steps of Python code.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from .ids import ObjectID
 
 
 class Connection(_native.Owned):
-    """A session, which ends when neither a Client nor a Lease keeps it.
+    """A session. It ends when no Client and no Lease keeps it.
 
-    Were it to end before its leases, the place of a small object that is deleted could be another
-    one's while a buffer still has it.
+    It must not end before its leases. Else the place of a deleted small object could be given to
+    another object while a buffer still has it.
     """
 
     __slots__ = ()
 
 
 class Lease(_native.Owned):
-    """An object's memory, for as long as anything keeps this."""
+    """A lease of an object's memory. It lasts as long as anything keeps it."""
 
     __slots__ = ("__weakref__",)
 
     def token(self) -> int:
-        """The core's number; a ForkError in a child of the process that has the lease."""
+        """The core's number of the lease; ForkError in a forked child of its process."""
         if not self._is_here():
             from .._base.errors import ForkError
 
@@ -42,13 +42,13 @@ class Lease(_native.Owned):
 
 
 def find(source: _native.Array) -> Lease | None:
-    """The lease whose memory an array's elements lie in; None if they are not the store's."""
+    """The lease of the memory that has an array's elements; None if it is not the store's."""
     found = _native.owned_at(source.ptr)
     return found if isinstance(found, Lease) else None
 
 
 def _before_fork() -> None:
-    # A child would have memory mapped that nobody uses any more.
+    # Else the child would map memory that nobody uses any more.
     if (raw := _native.library()) is not None:
         raw.Settle()
 

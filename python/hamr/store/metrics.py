@@ -1,4 +1,4 @@
-"""A server's figures for Prometheus, by its own client library."""
+"""A server's figures for Prometheus, served by prometheus_client."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class Figure(NamedTuple):
-    """A metric: its name without what all begin with, what it is, and whether it only grows."""
+    """A metric: its name without the common prefix, its help, and whether it only grows."""
 
     name: str
     help: str
     grows: bool = False
 
 
-#: Those of ``Server.statistics()``. A library adds ``_total`` to the names of what only grows.
+#: By key of ``Server.statistics()``. The library adds ``_total`` to names of what only grows.
 FIGURES = {
     "objects": Figure("objects", "Objects that the store has."),
     "unsealed": Figure("unsealed_objects", "Objects that their makers have not sealed yet."),
@@ -42,7 +42,7 @@ FIGURES = {
     "ready_hits": Figure("ready_hits", "Large objects that memory was ready for.", True),
     "ready_misses": Figure("ready_misses", "Large objects that no memory was ready for.", True),
 }
-#: Those of each memory, with the label ``memory``: "host", or a device's UUID.
+#: Metrics of each memory, with the label ``memory``: "host", or a device's UUID.
 OF_MEMORY = {
     "limit": Figure("memory_limit_bytes", "Most bytes that may be used of a memory; 0 is any."),
     "used": Figure("memory_used_bytes", "Bytes that objects use of a memory."),
@@ -55,13 +55,13 @@ OF_MEMORY = {
 
 
 class Figures:
-    """What prometheus_client collects whenever somebody asks."""
+    """A collector for prometheus_client."""
 
     def __init__(self, server: Server, core: Any) -> None:
         self._server, self._core = server, core
 
     def collect(self) -> Iterator[Any]:
-        """A metric for each figure; those of memory by memory."""
+        """A metric for each figure. Metrics of memory have a value for each memory."""
         figures = self._server.statistics()
         memories = figures.pop("memory")
         for key, figure in FIGURES.items():
@@ -81,7 +81,7 @@ class Figures:
 
 
 def serve(server: Server, address: str) -> Any:
-    """Serve them at ``port`` of this machine, or at ``host:port``; returns what ends it.
+    """Serve the figures at ``port`` of this machine, or at ``host:port``. Returns what ends it.
 
     ModuleNotFoundError without prometheus_client.
     """

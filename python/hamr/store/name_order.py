@@ -1,4 +1,4 @@
-"""The two orders of a name and an id, of which one is deprecated."""
+"""The two orders of a name and an id. One is deprecated."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
 
 def in_either_order(put_name: Callable[_P, None]) -> Callable[_P, None]:
-    """``put_name`` that also takes the id first, where both are given by their places."""
+    """A ``put_name`` that also accepts the id first, if both are positional arguments."""
 
     @wraps(put_name)
     def either(*given: _P.args, **named: _P.kwargs) -> None:
         ordered: Any = given
         if len(ordered) >= 3:  # with the client
             client, name, id, *others = ordered
-            # What create and put return is no name, also where that is like an id, as a hash is.
+            # An ObjectID, which put and seal return, is never a name. A name may look like an id,
+            # as a hash does.
             returned = isinstance(name, ObjectID) and not isinstance(id, ObjectID)
             if returned or (is_id(name) and not is_id(id)):
                 warn("write put_name(name, id): the name comes first", DeprecationWarning, 2)

@@ -1,4 +1,4 @@
-"""Buffers of objects in pickles, which carry the id and no elements."""
+"""Pickles of buffers of objects: they carry the id, and no elements."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def place_of(source: _native.Array) -> tuple[Any, ...] | None:
-    """What ``opened`` makes a buffer of the same elements from, also of a part, a view.
+    """The arguments of ``opened`` for the same elements, or for a part of them, a view.
 
-    None if they are of no object. Those of one that its maker may still write to are NotSealed.
+    None if they are not an object's. NotSealed if the object's maker may still write to it.
     """
     lease = leases.find(source)
     if lease is None:

@@ -1,4 +1,4 @@
-"""Waiting for a server in slices, so that it is noticed when a client or events are closed.
+"""Waiting for a server in slices, to notice when a client or events are closed.
 
 The core's calls handle signals meanwhile.
 """
@@ -21,22 +21,22 @@ SLICE = 0.25
 
 
 def until_of(timeout: float | None) -> float | None:
-    """When a time is over that begins now; None is never."""
+    """The end of a timeout that begins now; None is never."""
     return None if timeout is None else time.monotonic() + timeout
 
 
 def is_over(until: float | None) -> bool:
-    """Whether that is so."""
+    """Whether a timeout has ended."""
     return until is not None and time.monotonic() >= until
 
 
 def seconds_until(until: float | None) -> float | None:
-    """How long that is from now."""
+    """The seconds that are left of a timeout."""
     return None if until is None else max(0.0, until - time.monotonic())
 
 
 def milliseconds_of(until: float | None) -> int:
-    """How long the next call is to wait."""
+    """How long the next call may wait."""
     left = SLICE if until is None else max(0.0, min(SLICE, until - time.monotonic()))
     return int(left * 1000)
 
@@ -44,9 +44,9 @@ def milliseconds_of(until: float | None) -> int:
 def found_within(
     timeout: float | None, wait: bool, look: Callable[[int], _T | None], what: str
 ) -> _T:
-    """What ``look(milliseconds)`` finds; with ``wait`` it looks until that is not None.
+    """The result of ``look(milliseconds)``. With ``wait`` it looks until that is not None.
 
-    A StoreTimeout, which says ``what`` was not so, after ``timeout`` seconds.
+    StoreTimeout after ``timeout`` seconds; ``what`` begins its message.
     """
     until = until_of(timeout)
     while True:

@@ -19,29 +19,30 @@ if TYPE_CHECKING:
 class Server(_native.Owned):
     """Keep objects for this user's processes, until ``close`` or the process's end.
 
-    It listens at ``path``, by default where ``connect`` looks, on threads of its own. ``limit``
-    is how many bytes it may hold, ``{"host": "8GiB", "gpu": "20GiB"}`` or the text
-    ``"host=8GiB,gpu=20GiB"``: of host memory, and of each
-    device's, no limit by default. That of host memory is by default half of what the process may
-    have: the least of the machine's memory, the limits of its control group and those above, and
-    its limit of address space. What nobody has is written to files in the folder ``spill`` where
-    there is one, for lack of room, and brought back when it is asked for; objects on devices only
-    with ``spill_devices`` and a limit of theirs, as this process then maps them to copy them, which
-    takes a context on each device: BackendUnavailable where none's memory can be shared.
-    ``metadata`` is how many bytes an object's may have, 48 KiB at most.
+    The server listens at ``path``, by default where ``connect`` looks, on threads of its own.
+    ``limit`` is how many bytes it may hold, ``{"host": "8GiB", "gpu": "20GiB"}`` or the text
+    ``"host=8GiB,gpu=20GiB"``: of host memory, and of each device's memory. For devices there is no
+    limit by default. For host memory the default is half of what the process may have: the least
+    of the machine's memory, the limits of its control group and those above, and its limit of
+    address space. ``spill`` is a folder. If it is given and room is short, objects that nobody has
+    are written to files there, and read back when somebody asks for them. Objects on devices are
+    spilled only with ``spill_devices`` and a limit of ``gpu``: this process then maps them to copy
+    them, which takes a context on each device. BackendUnavailable if no device's memory can be
+    shared. ``metadata`` is how many bytes of metadata an object may have, 48 KiB at most.
 
-    ``ready`` is how many bytes of host memory are made ready beforehand, in idle time, for the
-    next object that has at least half as many: ``put`` is then about as quick as a copy to memory
-    that was used before. They count against the limit, and are given up before anything is evicted.
+    ``ready`` is how many bytes of host memory the server prepares in idle time, for the next
+    object that has at least half as many. ``put`` is then about as fast as a copy to memory that
+    was used before. These bytes count against the limit, and are released before anything is
+    evicted.
 
     ``socket`` is the descriptor of a socket that listens already, as a service manager makes one
-    (``ListenSequentialPacket=`` of systemd): the server listens there, and the path stays when it
-    ends. It is the server's to close.
+    (``ListenSequentialPacket=`` of systemd). The server listens there, and owns and closes the
+    descriptor. The path stays when the server ends.
 
-    Each object of 64 KiB and more takes a file descriptor of this process: RLIMIT_NOFILE is a limit
-    as well, at which evictable objects go.
+    Each object of 64 KiB and more takes a file descriptor of this process. So RLIMIT_NOFILE is a
+    limit as well: evictable objects are deleted when it is reached.
 
-    A path where a server answers already is a StoreRefused.
+    StoreRefused if a server answers at the path already.
     """
 
     def __init__(
@@ -79,18 +80,18 @@ class Server(_native.Owned):
         return f"hamr.store.Server({self.path!r}{state})"
 
     def statistics(self) -> dict[str, Any]:
-        """What it counts: objects, leases, clients, and bytes of each memory."""
+        """The server's figures: objects, leases, clients, and bytes of each memory."""
         if not self._token or not self._is_here():
             raise ValueError("the server was closed, or is the parent process's")
         return _native.store_served(self._token)
 
     def close(self) -> None:
-        """End it. Clients keep what they have mapped."""
+        """End the server. Clients keep the memory that they have."""
         self._end()
 
 
 def descriptor_of(socket: Any) -> int:
-    """That of a socket, 0 of none."""
+    """A socket's descriptor; 0 is none."""
     number = int_of("socket", socket, "a descriptor, as of socket.fileno()")
     if not 0 <= number < 1 << 31:
         raise ValueError(f"socket is {number}: accepted are 0 ... {(1 << 31) - 1}")
@@ -98,7 +99,7 @@ def descriptor_of(socket: Any) -> int:
 
 
 def _is_size(limit: Any) -> bool:
-    """Whether it is a number of bytes, without the memory that it is of."""
+    """Whether a limit is a number of bytes, without the name of a memory."""
     try:
         size_of("limit", limit)
     except (TypeError, ValueError):
@@ -107,7 +108,7 @@ def _is_size(limit: Any) -> bool:
 
 
 def limits_of(limit: Limits | None) -> dict[str, int]:
-    """Bytes by ``"host"`` and ``"gpu"``, as users give them."""
+    """The limits that a user gave, in bytes by ``"host"`` and ``"gpu"``."""
     if limit is None:
         return {}
     if isinstance(limit, str):

@@ -1,4 +1,4 @@
-"""What a service manager tells a server, and is told: socket activation, readiness, health."""
+"""What a service manager and a server tell each other: socket activation, readiness, health."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def given_socket() -> int:
     if os.environ.get("LISTEN_PID") != str(os.getpid()):
         return 0
     count = os.environ.get("LISTEN_FDS", "0")
-    for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):  # not the children's
+    for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):  # children must not see them
         os.environ.pop(name, None)
     if count != "1":
         raise ValueError(f"LISTEN_FDS is {count!r}: accepted is one socket")
@@ -35,7 +35,7 @@ def given_socket() -> int:
 
 
 def tell_manager(state: str) -> None:
-    """Tell the service manager, where one listens, what the server does: sd_notify(3)."""
+    """Tell the server's state to the service manager, if one listens: sd_notify(3)."""
     name = os.environ.get("NOTIFY_SOCKET", "")
     if not name:
         return
@@ -44,11 +44,11 @@ def tell_manager(state: str) -> None:
         try:
             manager.sendto(state.encode(), address)
         except OSError:
-            return  # the manager has ended: the server is of use without it
+            return  # the manager has ended: the server works without it
 
 
 def ping(path: str | None, timeout: float) -> tuple[int, str]:
-    """The exit status that tells whether a server answers within a time, and what to print."""
+    """Ask whether a server answers within a time. Returns the exit status, and what to print."""
     start = time.perf_counter()
     try:
         with _ends_after(timeout), connect(path) as client:
@@ -71,7 +71,7 @@ def ping(path: str | None, timeout: float) -> tuple[int, str]:
 
 @contextmanager
 def _ends_after(seconds: float) -> Iterator[None]:
-    """A TimeoutError in this thread, the main one, after so many seconds."""
+    """Raise TimeoutError in this thread, the main one, after a number of seconds."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise TimeoutError
@@ -90,7 +90,7 @@ def _somebody_listens(path: str) -> bool:
         probe.setblocking(False)
         try:
             probe.connect(path)
-        except BlockingIOError:  # so many wait that there is no room for one more
+        except BlockingIOError:  # the queue of connections is full
             return True
         except OSError:
             return False
