@@ -1,9 +1,9 @@
-"""Scheduling work on devices: which device, in what order, and what happens without waiting.
+"""Scheduling work on devices: on which device, in what order, and without waiting.
 
-After CMSSW's CUDACore, for any runtime that has streams. A ``DeviceChooser`` gives each piece of
-work a ``Token``, a device and a stream, or None where there is no device. Work is enqueued in a
-``ScopedContext`` made of a token or of another context's ``Product``; ``wrap`` makes a product and
-``get`` reads one, in whatever stream's order, and neither waits. What must wait does so by
+It follows CMSSW's CUDACore, for any runtime that has streams. A ``DeviceChooser`` gives each piece
+of work a ``Token``, which is a device and a stream, or None if there is no device. Work is enqueued
+in a ``ScopedContext``, made of a token or of another context's ``Product``. ``wrap`` makes a
+product and ``get`` reads one, in the order of their streams, and neither waits. To wait, write
 ``await ctx.done()``. ``Switch`` and ``first_available`` choose between devices and the processor.
 """
 

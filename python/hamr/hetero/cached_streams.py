@@ -1,4 +1,4 @@
-"""Streams out of the cache, to which they go back with the last who has them."""
+"""Streams of the cache. A stream returns to the cache when its last user ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hamr._native as _native
 from .._base.library import core
 from .._base.stream import Stream
 
-_CACHED = 2  # what the extension calls the life of such a stream
+_CACHED = 2  # the extension's number for the life of such a stream
 
 
 def take(backend: str, device: int) -> Stream:

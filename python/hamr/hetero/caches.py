@@ -12,13 +12,13 @@ from .._base.library import core
 class CacheCounts(NamedTuple):
     """How many streams, or events, of a device there are."""
 
-    #: That have been made and not been destroyed.
+    #: Those that were made and not destroyed.
     made: int
-    #: That nobody has. One is handed out again when its work is over.
+    #: Those that nobody has. One is handed out again when its work is over.
     kept: int
-    #: That somebody has.
+    #: Those that somebody has.
     used: int
-    #: How often one that was kept has been handed out.
+    #: How often a kept one was handed out.
     hits: int
 
 
@@ -30,10 +30,10 @@ class CacheStatistics(NamedTuple):
 
 
 def cache_statistics() -> dict[str, CacheStatistics]:
-    """What is kept for reuse on each device that was used, by its name, as "cuda:0".
+    """What is kept for reuse on each device that was used, by its name, such as "cuda:0".
 
-    ``hamr.trim()`` destroys what is kept and done. Hits of events leave out what never came to the
-    core, which is most of them.
+    ``hamr.trim()`` destroys what is kept and done. The hits of events do not include those that
+    never reach the core, which are most.
     """
     _native.give_events()
     found = {}

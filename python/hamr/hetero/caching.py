@@ -38,18 +38,18 @@ if TYPE_CHECKING:
     from .._base.place import Device
     from .._base.stream import Stream
 
-_UNLIMITED = -1  # what the core calls a limit that is none
+_UNLIMITED = -1  # the core's number for no limit
 _KINDS = ("device", "pinned")
 
 
 class AllocatorStatistics(NamedTuple):
-    """What a CachingAllocator has. What waits to be given back is neither live nor cached."""
+    """What a CachingAllocator has. Memory that waits for its release is neither live nor cached."""
 
     #: Blocks that buffers have.
     live: int
     #: Their bytes.
     live_bytes: int
-    #: The bytes of those that were asked for.
+    #: The bytes that were asked for, of those blocks.
     requested_bytes: int
     #: Blocks that are kept for reuse.
     cached: int
@@ -57,35 +57,36 @@ class AllocatorStatistics(NamedTuple):
     cached_bytes: int
     #: The most bytes that are kept; None is no limit.
     limit: int | None
-    #: How often a block that was kept has been handed out.
+    #: How often a kept block was handed out.
     hits: int
-    #: How often memory had to be taken.
+    #: How often new memory was taken.
     misses: int
 
 
 class CachingAllocator:
     """Memory of a device, or page-locked memory, that is kept for reuse by CMSSW's rule.
 
-    Requests are rounded up to powers of two, from 256 bytes to 1 GiB; what is larger is not kept. A
-    block whose buffer has ended is handed out again at once on the stream that its last work is on,
-    and on others when that is over: nobody waits, nor is a driver asked for memory.
+    Requests are rounded up to powers of two, from 256 bytes to 1 GiB. Larger memory is not kept. A
+    block whose buffer has ended is handed out again at once on the stream of its last work, and on
+    other streams when that work is over. Nobody waits, and the driver is not asked for memory.
 
-    ``device`` is "cuda:1", or the number of a CUDA device or of one of ``allocator``'s runtime;
-    without it that of the ScopedContext that the caller is in, else the first accelerator.
-    ``kind`` is "device" or "pinned", page-locked host memory, which any device of the runtime can
-    use; ``allocator`` says which memory exactly. ``limit`` is how many bytes are kept at most: 0 is
-    CMSSW's rule, 0.8 of the memory that is free now on the device that has least, None no limit.
+    ``device`` is "cuda:1", or the number of a CUDA device or of a device of ``allocator``'s
+    runtime. By default it is that of the ScopedContext that the caller is in, else the first
+    accelerator. ``kind`` is "device" or "pinned", page-locked host memory, which any device of the
+    runtime can use; ``allocator`` says exactly which memory. ``limit`` is how many bytes are kept
+    at most: 0 is CMSSW's rule, 0.8 of the memory that is free now on the device that has least;
+    None is no limit.
 
-    ``close()``, the end of a ``with`` block or that of the object give back what is kept, and later
-    what buffers have still. Any thread may use it. In a forked child that of the parent raises
-    ForkError. BackendUnavailable where there is no such device.
+    ``close()``, the end of a ``with`` block or the end of the object releases what is kept, and
+    later what buffers still have. Any thread may use it. In a forked child the parent's allocator
+    raises ForkError. BackendUnavailable if there is no such device.
     """
 
     __slots__ = ("__weakref__", "_close", "_generation", "_number", "allocator", "device")
 
-    #: Whose memory it is.
+    #: The allocator of the memory.
     allocator: Allocator
-    #: The device's number; -1 of page-locked memory.
+    #: The device's number; -1 for page-locked memory.
     device: int
 
     def __init__(
@@ -123,13 +124,13 @@ class CachingAllocator:
         *,
         transfer: Transfer | int | TransferName = "sync_host",
     ) -> Buffer:
-        """A new buffer, whose elements are not set, for use on a stream at once.
+        """A new buffer, not initialised, that a stream can use at once.
 
-        ``stream`` is a ScopedContext or a stream; without it that of the ScopedContext or ``with
-        stream:`` block that the caller is in, else the default one. The buffer is one as any other,
-        and its memory goes back at its end: after what its stream holds then, and all that hamr
-        knows to use it on others. DeviceMismatch on another device. OutOfMemory where there is none
-        left when what is kept, and not in use, was given back.
+        ``stream`` is a ScopedContext or a stream. By default it is that of the ScopedContext or
+        ``with stream:`` block that the caller is in, else the default stream. The buffer is like
+        any other. Its memory returns when it ends: after the work of its stream, and all work on
+        other streams that hamr knows of. DeviceMismatch for a stream of another device. OutOfMemory
+        if there is no memory even after what is kept and not in use was released.
         """
         if isinstance(stream, ScopedContext):
             if stream.backend != backend_of(self.allocator) or -1 < self.device != stream.device:
@@ -159,23 +160,23 @@ class CachingAllocator:
         return made
 
     def _refuse_elsewhere(self) -> None:
-        """A default stream is not what somebody means who is in a scope of another device."""
+        """Raise DeviceMismatch if the caller is in a scope of another device."""
         scope = _innermost(backend_of(self.allocator))
         if scope is not None:
             raise DeviceMismatch(f"the scope is on {scope!r}: {self!r} serves another device")
 
     def stats(self) -> AllocatorStatistics:
-        """What there is now."""
+        """The present figures."""
         numbers = [int(n) for n in core().CachingStatistics(self._usable()).split()]
         found = AllocatorStatistics(*numbers)
         return found._replace(limit=None) if found.limit == _UNLIMITED else found
 
     def trim(self) -> None:
-        """Give back what is kept and not in use; ``hamr.trim()`` does so for all."""
+        """Release what is kept and not in use. ``hamr.trim()`` does so for all allocators."""
         core().TrimCachingAllocator(self._usable())
 
     def close(self) -> None:
-        """Keep and hand out nothing any more; twice is harmless."""
+        """Stop keeping and handing out memory. Twice is harmless."""
         self._close()
 
     @property
@@ -205,7 +206,7 @@ class CachingAllocator:
 
 
 def _close(generation: int, number: int) -> None:
-    """The end of an object may come at any time, in a forked child, too."""
+    """Close an allocator. An object may end at any time, also in a forked child."""
     if generation == _native.generation():
         core().CloseCachingAllocator(number)
 
@@ -242,7 +243,7 @@ def _current(backend: str) -> int:
 
 
 def _innermost(backend: str | None) -> Stream | None:
-    """The stream of the innermost scope of a runtime, or of any, that says where it is."""
+    """The stream of the innermost scope of a runtime, or of any runtime, whose device is known."""
     around = blocks()
     while around is not None:
         stream, around = around[0], around[1]

@@ -27,13 +27,13 @@ VARIABLE = "HAMR_ACCELERATORS"
 
 
 def accelerators(among: Restriction = None) -> list[str]:
-    """The devices that work may run on, as "cuda:0", the preferred runtime's first.
+    """The devices that work may run on, such as "cuda:0", the preferred runtime's first.
 
-    They are those of each runtime that is here and has streams, save the host's processors: a
-    processor that OpenCL or SYCL serves is one only where ``among`` names it or its runtime.
-    ``among`` restricts them: names of runtimes and devices, as ``["cuda:1", "hip"]`` or
-    "cuda:1,hip"; "cpu" and "none" stand for no accelerator. Without it the environment variable
-    HAMR_ACCELERATORS does. A name that is no runtime's is a ValueError.
+    They are the devices of each runtime that is available and has streams, except the host's
+    processors: a processor that OpenCL or SYCL serves counts only if ``among`` names it or its
+    runtime. ``among`` restricts the devices: it has names of runtimes and devices, such as
+    ``["cuda:1", "hip"]`` or "cuda:1,hip"; "cpu" and "none" stand for no accelerator. Its default is
+    the environment variable HAMR_ACCELERATORS. ValueError for a name that is no runtime's.
     """
     return _listed(among, False)
 
@@ -44,9 +44,9 @@ def _listed(among: Restriction, distinct: bool) -> list[str]:
 
 
 def spelled(among: Restriction) -> str:
-    """What the core takes for a restriction; "" is none."""
+    """A restriction as the core takes it; "" is none."""
     if among is None:
-        return os.environ.get(VARIABLE, "")  # of which Go does not see changes
+        return os.environ.get(VARIABLE, "")  # Go does not see changes of it
     names: list[str] = []
     if isinstance(among, Iterable):
         names = [among] if isinstance(among, str) else list(among)
@@ -67,9 +67,9 @@ class DeviceChooser:
 
     ``policy`` is "round_robin", key modulo the number of devices; "free_memory", the device with
     the most free memory; or "least_pending", the one with the fewest streams in use that this
-    chooser has handed out. ``among`` is what ``accelerators`` takes; without it
-    a device that several runtimes have is taken once, as the preferred one's. With
-    ``enabled=False``, and where there is no device, ``choose`` returns None.
+    chooser has handed out. ``among`` is as for ``accelerators``. Without it
+    a device that several runtimes have counts once, as the preferred runtime's. With
+    ``enabled=False``, and without a device, ``choose`` returns None.
 
     The devices are found when the chooser is made. Any thread may choose.
     """
@@ -91,14 +91,14 @@ class DeviceChooser:
         if policy not in policies:
             raise ValueError(f"policy is {policy!r}: accepted are {', '.join(map(repr, policies))}")
         self._policy, self._choose = policy, policies[policy]
-        #: The devices that it chooses among.
+        #: The devices to choose among.
         self.places: tuple[str, ...] = tuple(_listed(among, among is None)) if enabled else ()
         self._streams: dict[str, WeakSet[Stream]] = {place: WeakSet() for place in self.places}
 
     def choose(self, key: int = 0) -> Token | None:
         """A Token with a stream of the device that is chosen for a key; None without a device.
 
-        The key is an integer, as that of the framework's stream or of the event.
+        The key is an integer, such as the number of the framework's stream or of the event.
         """
         number = index(key)
         if not self.places:
@@ -122,7 +122,7 @@ class DeviceChooser:
         return min(self._from(key), key=lambda place: len(self._streams[place]))
 
     def _from(self, key: int) -> list[str]:
-        """The places, another one first for each key: of equals the first is chosen."""
+        """The places, with another one first for each key, since the first of equals is chosen."""
         start = key % len(self.places)
         return [*self.places[start:], *self.places[:start]]
 
@@ -132,5 +132,5 @@ class DeviceChooser:
 
 
 def device_filter(token: object) -> bool:
-    """Whether a chooser has chosen a device: its negation selects the processor's way."""
+    """Whether a chooser has chosen a device. Its negation selects the processor's modules."""
     return token is not None

@@ -1,7 +1,8 @@
 """Telling an event loop that a device's work is over, without a thread that waits for it.
 
-The core watches events, and writes to a descriptor that the loop watches when one is done. That
-is what ``call_soon_threadsafe`` does for a thread that has waited, less the thread and its lock.
+The core watches events. When one is done it writes to a descriptor that the loop watches.
+``call_soon_threadsafe`` does the same for a thread that has waited; here there is no thread and no
+lock.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class _Waiting(dict[int, "tuple[Tell, Product]"]):
-    """Who waits, by the core's ticket.
+    """The waiters, by the core's ticket.
 
-    The loop's reader keeps it, and nothing else does: those who wait lead to their loop, which
-    could not go while this module kept them. A loop that is closed has no reader any more.
+    Only the loop's reader keeps this object. The waiters refer to their loop, which could not be
+    freed if this module kept them. A closed loop has no reader any more.
     """
 
     __slots__ = ("__weakref__", "_close")
@@ -40,7 +41,7 @@ class _Waiting(dict[int, "tuple[Tell, Product]"]):
         self._close = close
 
     def __del__(self) -> None:
-        self._close()  # the core asks for products' events, which go next
+        self._close()  # the core still watches events of products, which end next
 
 
 class _Told:
@@ -51,7 +52,7 @@ class _Told:
         self.loop = ref(loop)
         self._waiting: ref[_Waiting] | None = None  # None: nobody waits
         self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self.tickets: set[int] = set()  # that the core watches
+        self.tickets: set[int] = set()  # those that the core watches
         self._unwatch = partial(_unwatch, self.tickets, self.generation)
         finalize(self, _close, self.descriptor, self._unwatch)
 
@@ -72,7 +73,7 @@ class _Told:
         return ticket
 
     def end(self, ticket: int) -> None:
-        """Nobody waits for it any more."""
+        """Stop waiting for a ticket."""
         if ticket in self.tickets:
             core().Unwatch(ticket)
             self.tickets.discard(ticket)
@@ -108,34 +109,34 @@ class _Told:
                 over, error = _outcome(product)
                 if over:
                     tell(error)
-                else:  # asking failed, and does so no more: the work is still under way
+                else:  # the core could not ask before: the work is still in flight
                     self.begin(product, tell)
-                # The frames of an error that a later event has met lead to this one.
+                # The traceback of a later event's error refers to this frame.
                 del tell, product, error
-        except BaseException:  # a signal's, as a rule: what is left is not written for again
+        except BaseException:  # mostly a signal's: the descriptor is not written again for the rest
             self._loop().call_soon(self._look, kept)
             raise
         self._end_reading()
 
 
 def _outcome(product: Product) -> tuple[bool, Exception | None]:
-    """Whether the work is over, as it is after an error, and the error."""
+    """Whether the work is over, and its error. After an error the work is over."""
     try:
         return product.done, None
     except Exception as error:
-        del product  # the error leads to this frame
+        del product  # the error refers to this frame
         return True, error
 
 
 def _unwatch(tickets: set[int], generation: int) -> None:
-    """Have the core watch none of them, nor write to their descriptor."""
+    """Stop the core from watching the tickets and writing to their descriptor."""
     if generation == _native.generation():
         while tickets:
             core().Unwatch(tickets.pop())
 
 
 def _close(descriptor: int, unwatch: Callable[[], None]) -> None:
-    """The core writes to the descriptor no more: its number may be somebody else's file then."""
+    """Close the descriptor, after the core stops writing: the number may then be another file's."""
     unwatch()
     os.close(descriptor)
 
@@ -151,20 +152,20 @@ def _told_of(loop: AbstractEventLoop) -> _Told:
 
 
 def when_completed(product: Product, tell: Tell) -> None:
-    """Have ``tell(error)`` called by the running event loop once a product's work is over.
+    """Make the running event loop call ``tell(error)`` once a product's work is over.
 
-    ``error`` is the device's, None if there is none. The product is kept until then. ``tell`` has
-    the context variables of whoever waited first.
+    ``error`` is the device's error or None. The product is kept until then. ``tell`` runs with the
+    context variables of the first waiter.
     """
     _told_of(get_running_loop()).begin(product, tell)
 
 
-#: Seconds between two looks at what cannot be watched.
+#: Seconds between two looks at a product that cannot be watched.
 _PAUSE = 0.001
 
 
 def when_completed_somehow(product: Product, tell: Tell) -> None:
-    """The same, by looks now and then where there is no descriptor for it."""
+    """The same; if there is no descriptor, the loop looks from time to time."""
     try:
         when_completed(product, tell)
     except Exception:
@@ -181,7 +182,7 @@ def _look_at(product: Product, tell: Tell) -> None:
 
 
 async def completed(product: Product) -> None:
-    """Wait until the work is over that a product stands for; a device's error is raised.
+    """Wait until a product's work is over. A device's error is raised.
 
     The running event loop is not blocked.
     """

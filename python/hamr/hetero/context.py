@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class DeviceMismatch(Error, ValueError):
-    """A product of another device than the context's."""
+    """A product is of another device than the context."""
 
 
 async def _done(context: ScopedContext) -> None:
-    """Wait until all is over that has been enqueued on the stream so far."""
+    """Wait for all work that was enqueued on the stream so far."""
     point = context.wrap(None)
     with context.suspended():
         await completed(point)
@@ -34,7 +34,7 @@ async def _done(context: ScopedContext) -> None:
 
 @contextmanager
 def _suspended(context: ScopedContext) -> Iterator[None]:
-    """A block in which what was current outside of all scopes is so again."""
+    """A block in which the device and stream from outside all scopes are current again."""
     scopes = context._suspend()
     try:
         yield
@@ -44,7 +44,7 @@ def _suspended(context: ScopedContext) -> Iterator[None]:
 
 @coroutine
 def outside(context: ScopedContext, awaitable: Awaitable[Any]) -> Generator[Any, None, Any]:
-    """Await something within a scope; whenever it waits, what was current outside is so again."""
+    """Await something within a scope. While it waits, what was current outside is current again."""
     waiting: Any = awaitable.__await__()
     error: BaseException | None = None
     while True:
@@ -63,7 +63,7 @@ def outside(context: ScopedContext, awaitable: Awaitable[Any]) -> Generator[Any,
 
 
 def _elsewhere(context: ScopedContext, product: Product, migrate: Any) -> Any:
-    """What ``get`` returns of a product of another device."""
+    """What ``get`` returns for a product of another device."""
     if not migrate:
         raise DeviceMismatch(
             f"product is {product!r}: the context is on {context.place}; with migrate=True its "

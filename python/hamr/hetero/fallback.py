@@ -17,12 +17,12 @@ _HOST = "cpu"
 class Switch:
     """One of several alternatives, by what the machine has: ``Switch(cuda=f, hip=g, cpu=h)``.
 
-    Each is named by the runtime that it needs, ``cpu`` by none. The first one, as they are written,
-    whose runtime has an accelerator is chosen; ``cpu`` is chosen where none has, wherever it is
-    written. Other runtimes are not loaded, nor those behind the one that is chosen.
-    ``among`` is what ``accelerators`` takes, without it HAMR_ACCELERATORS. ``name`` and
-    ``chosen`` say which one it is; a call is a call of that one. BackendUnavailable if none can be
-    chosen; a name that is no runtime's is a ValueError.
+    The name of each is the runtime that it needs; ``cpu`` needs none. The first one, in the order
+    of the arguments, whose runtime has an accelerator is chosen. If none has, ``cpu`` is chosen,
+    wherever it stands. Runtimes that are not named, or stand behind the chosen one, are not
+    loaded. ``among`` is as for ``accelerators``; its default is HAMR_ACCELERATORS. ``name`` and
+    ``chosen`` are the choice; calling the Switch calls it. BackendUnavailable if none can be
+    chosen; ValueError for a name that is no runtime's.
     """
 
     __slots__ = ("chosen", "name")
@@ -57,9 +57,9 @@ class Switch:
 
 
 def first_available(*products: Any) -> Any:
-    """The first that is not None: what a device's modules have made, else the processor's.
+    """The first product that is not None: the one of a device's modules, else the processor's.
 
-    A LookupError if all are None.
+    LookupError if all are None.
     """
     for product in products:
         if product is not None:

@@ -1,4 +1,4 @@
-"""Copying what a product has to another device."""
+"""Copying the contents of a product to another device."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _DEVICES_OWN = 3
 
 
 def moved(product: Product, context: ScopedContext) -> Any:
-    """What a product has, with buffers of the context's device in place of those of another one.
+    """The contents of a product, with buffers on the context's device instead of on another one.
 
-    Buffers and arrays of other libraries become buffers if their memory is a device's, managed
-    memory too, and neither of the context's device nor such that its runtime's code uses it there
-    in place. What is at home, arrays of the host, page-locked ones too, and plain values stay the
-    objects that they are. Lists, tuples, sets, dictionaries and dataclasses are rebuilt without a
-    call of their constructors, with all their attributes; keys of dictionaries stay. What is there
-    twice is one object afterwards, too, and what holds itself does; views become buffers of their
-    own elements. Anything else is a TypeError.
+    Buffers and other libraries' arrays are copied if their memory belongs to a device, managed
+    memory included, and code on the context's device cannot use it in place. Arrays that are there
+    already, arrays of the host, also page-locked ones, and plain values stay the same objects.
+    Lists, tuples, sets, dictionaries and dataclasses are rebuilt with all their attributes; their
+    constructors are not called, and keys of dictionaries stay. An object that occurs twice is
+    copied once, and an object may contain itself. Views become buffers of their own elements.
+    TypeError for anything else.
     """
     return _Move(product, context).of(context._content(product))
 
@@ -41,11 +41,11 @@ def moved(product: Product, context: ScopedContext) -> Any:
 class _Move:
     def __init__(self, product: Product, context: ScopedContext) -> None:
         self._product, self._context = product, context
-        #: What became of an object by its id, beside the object, so that nobody else gets the id.
+        #: The new object by the old one's id. The old one is kept, so that its id is not reused.
         self._memo: dict[int, tuple[Any, Any]] = {}
 
     def of(self, content: Any) -> Any:
-        """Without calls in one another: what is nested may be deeper than Python's stack."""
+        """Without recursion: containers may be nested deeper than Python's stack."""
         waiting: list[tuple[Any, _Making]] = []
         done, answer = self._known(content)
         while not done:
@@ -71,7 +71,7 @@ class _Move:
         return (False, None) if known is None else (True, known[1])
 
     def _made(self, content: Any) -> _Making:
-        """Yields what it needs the new one of, and returns the content's."""
+        """A generator: it yields old objects, is sent the new ones, returns the new content."""
         if isinstance(content, Buffer):
             return content if self._is_home(content) else self._copied(content)
         if isinstance(content, (list, dict)):
@@ -90,11 +90,11 @@ class _Move:
             raise self._refusal(content) from error
         if self._is_home(shared):
             return content
-        self._product._keep(shared)  # its end waits for the copy: that is to be over by then
+        self._product._keep(shared)  # its end would wait for the copy, which is over by then
         return self._copied(shared)
 
     def _rebuilt(self, content: Any) -> _Making:
-        """A list, dictionary or dataclass: noted before it is filled, since it may hold itself."""
+        """A list, dictionary or dataclass, noted before it is filled: it may contain itself."""
         made = self._another(content)
         self._memo[id(content)] = content, made
         if isinstance(content, list):
@@ -112,7 +112,7 @@ class _Move:
         return made
 
     def _another(self, content: Any) -> Any:
-        """One to be filled. The original is other readers' too, whatever its ``__copy__`` does."""
+        """A new one, to be filled. It must not share attributes: others read the original."""
         made = copy(content)
         if type(made) is type(content) and not _share_attributes(made, content):
             return made
@@ -132,7 +132,7 @@ class _Move:
         elements = []
         for element in content:
             elements.append((yield element))
-        if id(content) in self._memo:  # it holds itself
+        if id(content) in self._memo:  # it contains itself
             return self._memo[id(content)][1]
         names = getattr(content, "__dict__", ())
         if not names and all(new is old for new, old in zip(elements, content, strict=True)):
@@ -160,7 +160,7 @@ class _Move:
         return context.backend in SPACES and content.accessible(context.backend)
 
     def _copied(self, content: Buffer) -> Buffer:
-        """A copy in the order of the context's stream, which comes after what makes the content."""
+        """A copy on the context's stream, which runs after the work that makes the content."""
         context, allocator = self._context, content.allocator
         made = Buffer(
             content.shape,
@@ -182,7 +182,7 @@ class _Move:
 
 
 def _share_attributes(made: Any, content: Any) -> bool:
-    """Whether what is set on one is set on the other."""
+    """Whether the two objects share their attributes."""
     if made is content:
         return True
     attributes = getattr(content, "__dict__", None)
@@ -194,7 +194,7 @@ def _says_device(content: Any) -> bool:
 
 
 def _memory_of(backend: str) -> Allocator:
-    """The allocator for a backend's devices, in the order of streams if there is such a one."""
+    """The allocator for a backend's devices; a stream-ordered one if there is one."""
     found = [n for n, f in enumerate(FACTS) if f[5] == backend and f[1] == _DEVICES_OWN]
     in_order = [n for n in found if FACTS[n][3] == _IN_STREAM_ORDER]
     return allocator_from((in_order or found)[0])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .pipeline_events import Result
 
-#: For each stream of events: how many results may wait for who reads them.
+#: For each stream of events: how many results may wait to be read.
 _AHEAD = 4
 
 
@@ -30,21 +30,21 @@ class Pipeline:
     """Modules that run for one event after another, several of them in flight.
 
     ``modules`` are instances of Producer and functions, as ``module`` makes them, in any order: a
-    module runs when what it reads is there. ``streams`` is how many events are in flight; each of
-    these streams has a device that ``chooser`` chooses by its number, a DeviceChooser() by default,
-    or none. Of each event the products ``keep`` are kept: by default those for the host that no
-    module reads. ``workers`` bounds the threads for cpu modules and for external ones' produce; by
-    default there are as many as streams. Those that take less than 0.1 ms lately are called by the
-    event loop's own thread.
+    module runs when its inputs are there. ``streams`` is how many events are in flight. Each of
+    these streams has a device, or none: ``chooser``, by default a DeviceChooser(), chooses it by
+    the stream's number. Of each event the products in ``keep`` are kept: by default those for the
+    host that no module reads. ``workers`` is the most threads for cpu modules and for produce of
+    external modules; by default as many as streams. Modules that recently took less than 0.1 ms are
+    called on the event loop's own thread.
 
-    With ``progress=True`` a bar tells on the standard error how far a run is, by tqdm if that is
-    installed. ``trace`` is a file that each run writes anew for Perfetto or chrome://tracing, with
-    the last million of calls and waits; one that cannot be written in the end is a RuntimeWarning,
-    or a note of the error that ended the run. ``report`` has the times of the last run, or of one
-    that is under way.
+    With ``progress=True`` a bar on the standard error shows how far a run is; it is tqdm's if that
+    is installed. ``trace`` is a file that each run writes anew for Perfetto or chrome://tracing,
+    with the last million of calls and waits. If it cannot be written at the end, that is a
+    RuntimeWarning, or a note of the error that ended the run. ``report`` has the times of the last
+    run, or of the one that is in flight.
 
-    An unknown input, a circle, two modules of one name and a cpu module that reads what a device
-    module makes are ValueErrors here.
+    ValueError for an unknown input, a circle, two modules of one name, or a cpu module that reads
+    the product of a device module.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class Pipeline:
         ordered: bool = True,
         raise_errors: bool = False,
     ) -> list[Result]:
-        """Run all events, and return their results: in their order, or as they came.
+        """Run all events, and return their results: in order, or as they ended.
 
-        The calling thread is blocked meanwhile; in a coroutine ``await run_async(…)``. What a
-        module raises is in its event's result. With ``raise_errors`` it is an ExceptionGroup of
-        ModuleErrors once all is over. A begin that fails is a ModuleError before the first event.
-        Ctrl-C takes no further event, waits for what devices and threads are doing, and is then a
-        KeyboardInterrupt. More of them within a second are the same one.
+        It blocks the calling thread; in a coroutine write ``await run_async(…)``. An exception of a
+        module is in its event's result. With ``raise_errors`` an ExceptionGroup of ModuleErrors is
+        raised after all events. A begin that fails raises a ModuleError before the first event.
+        After Ctrl-C no further event is taken, the call waits for what devices and threads are
+        doing, and raises KeyboardInterrupt. Several Ctrl-C within a second count as one.
         """
         try:
             asyncio.get_running_loop()
@@ -112,9 +112,10 @@ class Pipeline:
         ordered: bool = True,
         raise_errors: bool = False,
     ) -> list[Result]:
-        """The same on the running event loop, which goes on meanwhile.
+        """The same on the running event loop, which is not blocked.
 
-        Cancelling it takes no further event, and waits for what devices and threads are doing.
+        After it is cancelled no further event is taken. It waits for what devices and threads are
+        doing.
         """
         found: list[Result] = []
         async with self._engine(events, found.append, lambda: True) as engine:
@@ -132,9 +133,9 @@ class Pipeline:
     ) -> AsyncGenerator[Result, None]:
         """Results one by one: ``async for result in pipeline.results(events)``.
 
-        Events may go on for ever: one is taken when a stream is free, and the results that nobody
-        has read yet are no more than four for each stream. ``contextlib.aclosing`` ends the run
-        where the loop is left early.
+        The events may never end: the next one is taken when a stream is free, and at most four
+        results of each stream wait to be read. ``contextlib.aclosing`` ends the run if the loop is
+        left early.
         """
         come = _Coming(ordered, _AHEAD * self._plan.streams)
         async with self._engine(events, come.put, come.room) as engine:
@@ -164,12 +165,12 @@ class Pipeline:
 
 
 class _Coming:
-    """Results between the engine and who reads them."""
+    """Results on the way from the engine to the reader."""
 
     def __init__(self, ordered: bool, most: int) -> None:
         self._ordered, self._most = ordered, most
         self.ready: deque[Result] = deque()
-        self._held: dict[int, Result] = {}  # that come after one that is not there yet
+        self._held: dict[int, Result] = {}  # those after a result that is still missing
         self._next = 0
         self._woken = asyncio.Event()
 
@@ -204,7 +205,7 @@ def _at_least_one(given: Any, name: str) -> int:
 def _count_of(events: Any) -> int | None:
     try:
         return len(events)
-    except TypeError:  # of some that have __len__, too
+    except TypeError:  # some raise it though they have __len__
         return None
 
 

@@ -1,4 +1,4 @@
-"""A run of a pipeline: events in flight, from the first one's beginning to the last one's end."""
+"""A run of a pipeline: its events in flight, from the first one to the last one."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Plan(NamedTuple):
 
 
 class Engine(Steps):
-    """Brings events through a pipeline: ``async with Engine(…) as engine: await engine.over``.
+    """Runs events through a pipeline: ``async with Engine(…) as engine: await engine.over``.
 
-    ``deliver`` is called with the result of each event, as they come to their ends, and ``room``
-    says whether another one may begin; ``more`` is to be called once it does again. ``over`` is
-    done when all events are, and has the exception that ended the run. The end of the block waits
-    for what is in flight, whatever has happened.
+    ``deliver`` is called with the result of each event when it ends. ``room`` says whether another
+    event may begin; call ``more`` when it becomes true again. ``over`` is done when all events are,
+    and has the exception that ended the run. The end of the block always waits for what is in
+    flight.
     """
 
     def __init__(
@@ -69,9 +69,8 @@ class Engine(Steps):
         self.workers = Workers(self._loop, plan.workers, self.context)
         self.lengths = Lengths()
         self._source: Iterator[Any] | None = None
-        self._source_context = (
-            self.context.copy()
-        )  # one for all of its calls: it may be a generator
+        # One context for all calls of the source, which may be a generator.
+        self._source_context = self.context.copy()
         self._pumped: AsyncIterable[Any] | None = None
         if isinstance(events, AsyncIterable):
             self._pumped = events
@@ -82,7 +81,7 @@ class Engine(Steps):
         self._exhausted = self._taking = self.stopping = False
         self._failure: BaseException | None = None  # of the source of events
         self.tasks: set[Task[Any]] = set()
-        self._space: Future[None] | None = None  # a coroutine waits for it, to take an event
+        self._space: Future[None] | None = None  # a coroutine waits for it before it takes an event
         self._drained: Future[None] | None = None
         self.over: Future[None] = self._loop.create_future()
         self._begun = perf_counter_ns()
@@ -105,7 +104,7 @@ class Engine(Steps):
     # Events.
 
     def more(self) -> None:
-        """Begin with events while there is room for them."""
+        """Begin events while there is room for them."""
         if self._source is None:
             if self._space is not None and not self._space.done() and self._has_room():
                 self._space.set_result(None)
@@ -133,7 +132,7 @@ class Engine(Steps):
             else:
                 self._start(item)
         if not self._exhausted and self._has_room():
-            self._loop.call_soon(self.more)  # others' turn
+            self._loop.call_soon(self.more)  # other callbacks come first
 
     async def _pump(self, events: AsyncIterable[Any]) -> None:
         source: Any = None
@@ -174,14 +173,14 @@ class Engine(Steps):
         self.advance(flow, list(lane.graph.first))
 
     def finish(self, flow: Flow) -> None:
-        """Let go of what the event has, and deliver its result."""
+        """Release what the event has, and deliver its result."""
         lane, products = flow.lane, flow.products
         values = {name: products[name] for name in self._plan.keep if name in products}
         result = Result(flow.number, lane.number, lane.place, values, flow.errors)
         if self.trace is not None:
             self.trace.event(lane.number, flow.begun, perf_counter_ns(), flow.number)
         left = [value for value in products.values() if not _ends_at_once(value)]
-        left += flow.acquired.values()  # of those that failed
+        left += flow.acquired.values()  # of modules that failed
         products.clear()
         flow.acquired.clear()
         flow.extra.clear()
@@ -204,7 +203,7 @@ class Engine(Steps):
         if self._progress is not None:
             try:
                 tell(self._progress)
-            except Exception:  # nobody listens any more: events matter more
+            except Exception:  # nobody reads the progress any more: events matter more
                 self._progress = None
 
     # The beginning and the end.
@@ -253,7 +252,7 @@ class Engine(Steps):
         while self._free:
             self._free.pop().let_go()
         if self.over.done() and not self.over.cancelled():
-            self.over.exception()  # somebody may have left without asking
+            self.over.exception()  # mark it as retrieved: nobody may have awaited it
         self._progress_told(lambda progress: progress.end())
         if self.trace is not None:
             try:
@@ -266,14 +265,14 @@ class Engine(Steps):
                     warnings.warn(told, RuntimeWarning, stacklevel=2)
 
     async def _let_go_of_lanes(self) -> None:
-        """On a thread that may wait, as the end of memory may that modules had for the run."""
+        """Release them on a thread that may wait: the end of a module's memory may wait."""
         if any(lane.producers for lane in self._free):
             gone: Future[Any] = self._loop.create_future()
             self.workers.submit(LetGo(self._free, gone.set_result))
             await _through(gone)
 
     def abort(self, error: BaseException) -> None:
-        """End the run with an error, once nothing is in flight any more."""
+        """End the run with an error, when nothing is in flight any more."""
         self.stopping = self._exhausted = True
         if not self.over.done():
             self.over.set_exception(_for_a_future(error))
@@ -298,18 +297,18 @@ class Engine(Steps):
                 self.over.set_exception(self._failure)
 
 
-#: Those whose end waits for nothing. Devices' memory goes in the order of streams.
+#: Types whose objects wait for nothing when they end. Device memory is freed in stream order.
 _PLAIN = frozenset((Product, type(None), bool, int, float, complex, str, bytes))
 
 
 def _ends_at_once(value: Any) -> bool:
-    """Whether the loop may let go of it; page-locked memory may wait for all of a device's work."""
+    """Whether the loop may free it. Freeing page-locked memory may wait for a device's work."""
     kind = type(value)
     return kind in _PLAIN or (kind.__module__ == "numpy" and value.base is None)
 
 
 def _for_a_future(error: BaseException) -> BaseException:
-    """A future takes no StopIteration, since it ends what awaits it without an error."""
+    """An error for a future. A StopIteration is replaced: it would end the awaiting coroutine."""
     if not isinstance(error, StopIteration):
         return error
     instead = RuntimeError("the source of events raised StopIteration")
@@ -318,9 +317,9 @@ def _for_a_future(error: BaseException) -> BaseException:
 
 
 async def _through(future: Future[Any], hurry: Callable[[], None] | None = None) -> None:
-    """Wait for what cannot be cancelled; a cancellation comes through once it is over.
+    """Wait for a future that cannot be cancelled. A cancellation is raised when it is done.
 
-    ``hurry`` is called at each.
+    ``hurry`` is called at each cancellation.
     """
     cancelled: asyncio.CancelledError | None = None
     while not future.done():

@@ -1,4 +1,4 @@
-"""Events of a pipeline: what modules see of one, what comes of one, and what went wrong with it."""
+"""Events of a pipeline: what modules see of an event, its result, and its errors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class Event:
-    """What a module is told: ``event["name"]`` is an input, ``item`` what the pipeline was given.
+    """An event as a module sees it: ``event["name"]`` is an input, ``item`` the pipeline's item.
 
-    ``number`` counts the events from 0, ``stream`` is the number of the stream of events that it is
-    in, from 0, and ``place`` that one's device, as "cuda:0", None without one.
+    ``number`` counts the events from 0. ``stream`` is the number of its stream of events, from 0.
+    ``place`` is the stream's device, such as "cuda:0", or None.
     """
 
     __slots__ = ("_inputs", "_module", "_values", "item", "number", "place", "stream")
@@ -48,9 +48,9 @@ class Event:
 class ModuleError(Error):
     """A module failed: ``__cause__`` is what it raised.
 
-    ``module`` is its name, ``phase`` is "begin", "acquire", "completion", which is the device's, or
-    "produce". ``event`` is the number of the event, None for begin, and ``stream`` that of its
-    stream.
+    ``module`` is its name. ``phase`` is "begin", "acquire", "completion", for an error of the
+    device, or "produce". ``event`` is the number of the event, None for begin, and ``stream`` the
+    number of its stream.
     """
 
     event: int | None
@@ -82,7 +82,7 @@ class ModuleError(Error):
 
 
 def _text(cause: BaseException) -> str:
-    """Its own text, which is somebody else's code."""
+    """The text of an exception. Its ``__str__`` is another program's code, and may fail."""
     try:
         return str(cause)
     except Exception:
@@ -90,10 +90,10 @@ def _text(cause: BaseException) -> str:
 
 
 class Result:
-    """What came of an event: ``result["name"]`` is a product, ``values`` has all that are kept.
+    """The result of an event: ``result["name"]`` is a product, ``values`` has all that are kept.
 
-    ``errors`` has a ModuleError for each module that failed. What depends on one is not in
-    ``values``: reading it raises the error.
+    ``errors`` has a ModuleError for each module that failed. Products that depend on such a module
+    are not in ``values``: reading them raises the error.
     """
 
     __slots__ = ("errors", "number", "place", "stream", "values")
@@ -111,7 +111,7 @@ class Result:
 
     @property
     def error(self) -> ModuleError | None:
-        """That of the module that failed first; None if none has."""
+        """The error of the module that failed first, or None."""
         return self.errors[0] if self.errors else None
 
     def __getitem__(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""An event under way, and what threads do for it."""
+"""An event in flight, and what threads do for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Flow:
-    """An event under way. The loop's thread has it, but for ``products``, which threads add to."""
+    """An event in flight. Only the loop's thread uses it; other threads add to ``products``."""
 
     __slots__ = (
         *("acquired", "begun", "errors", "extra", "item", "lane", "missing", "number"),
@@ -34,14 +34,14 @@ class Flow:
         self.products: dict[str, Any] = lane.graph.absent.copy()
         self.missing = lane.graph.missing.copy()  # by module: how many it waits for
         self.acquired: dict[int, tuple[Given, Any]] = {}  # inputs and outcome, by module
-        self.outstanding = 0  # threads, coroutines and devices that are to tell of something
+        self.outstanding = 0  # threads, coroutines and devices that have not finished
         self.errors: list[ModuleError] = []
-        self.extra: list[Product] = []  # stand for work that no product does
-        self.settled = False  # what is outstanding is what devices do yet
+        self.extra: list[Product] = []  # for work that no other product stands for
+        self.settled = False  # only work of devices is outstanding
         self.begun = perf_counter_ns()
 
     def event(self, step: Step, values: Sequence[Any]) -> Event | None:
-        """What a module is told, if it wants to be."""
+        """The event for a module, if it asks for one."""
         lane = self.lane
         if not lane.wants_event[step.index]:
             return None
@@ -50,7 +50,7 @@ class Flow:
         )
 
     def store(self, step: Step, made: Any, wrap: Callable[[Any], Product] | None = None) -> None:
-        """Keep what a module has made, by ``wrap`` if it is a device's."""
+        """Keep a module's products; those of a device module are wrapped by ``wrap``."""
         outputs = step.outputs
         if len(outputs) == 1:
             self.products[outputs[0]] = _product(made, wrap)
@@ -75,7 +75,7 @@ def _product(made: Any, wrap: Callable[[Any], Product] | None) -> Any:
 
 
 class HostJob:
-    """A module's produce on a thread, and those behind it that nothing else waits for."""
+    """A module's produce on a thread, and the modules that follow on the same thread."""
 
     __slots__ = (
         *("_context", "_event", "_told", "_values", "begun", "error", "flow", "last"),
@@ -91,13 +91,13 @@ class HostJob:
         stopping: Callable[[], bool],
         context: Context,
     ) -> None:
-        """``given`` are inputs that a context got before; each module has a copy of ``context``."""
+        """``given`` are inputs that a context has read; modules run in copies of ``context``."""
         self._context = context
         self.flow, self.step, self._told, self.stopping = flow, step, told, stopping
         self._values: Sequence[Any] | None = given[0] if given else None
         self._event: Event | None = given[1] if given else None
         self.begun = perf_counter_ns()
-        self.last: Step | None = None  # of those that are done
+        self.last: Step | None = None  # the last module that is done
         self.error: tuple[Step, BaseException] | None = None
         self.spans: list[tuple[Step, int, int]] = []
         self.thread = 0
@@ -130,5 +130,5 @@ class HostJob:
         return self.error is None
 
     def over(self) -> None:
-        """Tell who follows, on the loop's thread."""
+        """Report the end, on the loop's thread."""
         self._told(self)

@@ -1,4 +1,4 @@
-"""The graph of a pipeline's modules, which is checked, and in which order they can run."""
+"""The graph of a pipeline's modules: its checks, and the order in which modules can run."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Step:
         self.name, self.inputs, self.outputs = declared.name, declared.inputs, outputs
         self.consumers: list[int] = []
         self.missing = 0  # modules whose products it reads
-        #: The first input that is a device's, which the context is made of; None is the token.
+        #: The first input of a device, which the context is made of; None means the token.
         self.device_input: str | None = None
-        #: The module that the same thread goes on with, since nothing else waits for this one.
+        #: The module that the same thread calls next, since nothing else waits for this one.
         self.then: Step | None = None
         function = declared.is_function
-        #: A function that is external only enqueues; what it returns is the product.
+        #: An external function only enqueues work. What it returns is the product.
         self.produces = not (function and kind == "external")
         target = declared.target
         waits = _waits(target if function else target.produce)
@@ -46,10 +46,10 @@ class Step:
 
 
 class Graph:
-    """What runs for an event with a device, or for one without.
+    """The modules that run for an event with a device, or for one without.
 
-    Without a device a module's fallback takes its place. A device or external module that has none
-    is not there, and its products are None.
+    Without a device a module's fallback replaces it. A device or external module without a
+    fallback is left out, and its products are None.
     """
 
     def __init__(self, modules: Iterable[Declaration], on_device: bool) -> None:
@@ -68,7 +68,7 @@ class Graph:
         for step in self.steps:
             self._connect(step)
         self._refuse_circles()
-        #: Those that an event begins with, and of each how many it waits for.
+        #: The modules that an event begins with, and how many others each module waits for.
         self.first = [step for step in self.steps if not step.missing]
         self.missing = [step.missing for step in self.steps]
         before = self._ancestors()
@@ -83,7 +83,7 @@ class Graph:
             for name in step.outputs
             if name not in read
         )
-        #: Names of products whose work may go on when all external modules' is over.
+        #: Names of products whose work may not be over when that of all external modules is.
         self.loose = [
             name
             for step in self.steps
@@ -161,14 +161,14 @@ class Graph:
 
 
 def _waits(function: Any) -> bool:
-    """Whether a call makes a coroutine, of objects that are called, too."""
+    """Whether a call makes a coroutine; also for objects with ``__call__``."""
     return iscoroutinefunction(function) or iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004
     )
 
 
 def graphs_of(modules: list[Declaration]) -> tuple[Graph, Graph]:
-    """The graphs with a device and without one; a ValueError names what is wrong."""
+    """The graphs with a device and without one; ValueError if they are not possible."""
     if not modules:
         raise ValueError("modules is empty: accepted are instances of Producer, and functions")
     names: set[str] = set()

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-#: Seconds in which more of them are the same one: wrappers send what the terminal has sent as well.
+#: Interrupts within so many seconds count as one: wrappers repeat what the terminal has sent.
 _SAME = 1.0
 
 
 class _Interrupts:
-    """Cancels a task at the first one, in place of asyncio.Runner's own handler.
+    """Cancels a task at the first interrupt, in place of asyncio.Runner's own handler.
 
-    That one raises the second one wherever the loop's thread is: between the lines that keep
-    account of an event, it would be waited for ever. One that comes later is raised so all the
-    same, for modules that do not return.
+    The Runner's handler raises at the second interrupt, wherever the loop's thread is. If that is
+    in the middle of an event's bookkeeping, the run would wait forever. An interrupt that comes
+    much later is raised nevertheless, for modules that do not return.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class _Interrupts:
         if self.first is None and task is not None and not task.done():
             self.first = now
             task.cancel()
-            task.get_loop().call_soon_threadsafe(_nothing)  # it wakes up
+            task.get_loop().call_soon_threadsafe(_nothing)  # to wake the loop
         elif self.first is None or now - self.first > _SAME:
             raise KeyboardInterrupt
 
@@ -45,7 +45,7 @@ def _nothing() -> None: ...
 
 
 def run_until_interrupted(runner: Runner, coroutine: Coroutine[Any, Any, _T]) -> _T:
-    """``runner.run``, which a Ctrl-C ends as soon as the coroutine has come to its end."""
+    """``runner.run``. After Ctrl-C it ends as soon as the cancelled coroutine has ended."""
     ours = current_thread() is main_thread()
     if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return runner.run(coroutine)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _function(step: Step) -> Call:
-    """A function's call, with what it wants."""
+    """A call of a function with the arguments that it asks for."""
     declared = step.declared
     function, names = declared.target, declared.inputs
     ctx, event = ("ctx" in declared.wants), ("event" in declared.wants)
@@ -49,7 +49,7 @@ def _function(step: Step) -> Call:
 
 
 class Lane:
-    """A stream of events, which has one at a time."""
+    """A stream of events, with one event at a time."""
 
     def __init__(self, number: int, token: Token | None, graph: Graph) -> None:
         self.number, self.token, self.graph = number, token, graph
@@ -77,7 +77,7 @@ class Lane:
             self.producers.append((step, own))
 
     def begin(self, began: list[Began], stopping: Callable[[], bool]) -> None:
-        """Call begin of its modules; ``began`` gets what stands for the work that they enqueue."""
+        """Call begin of the modules. ``began`` gets products for the work that they enqueue."""
         for step, own in self.producers:
             if stopping():
                 return
@@ -91,33 +91,33 @@ class Lane:
                     began.append(Began(self, step, ctx.wrap(None)))
             except BaseException as error:
                 shed(error)
-                del own, ctx  # the error's frames lead to this one
+                del own, ctx  # the error's traceback refers to this frame
                 if ends_the_run(error):
                     raise
                 raise self.begin_failed(step, error) from error
 
     def begin_failed(self, step: Step, error: BaseException) -> ModuleError:
-        """What is told of a module's begin that failed, or work that it had enqueued."""
+        """The error if a module's begin, or the work that it enqueued, has failed."""
         return ModuleError(error, None, step.name, "begin", self.number, self.place)
 
     def let_go(self) -> None:
-        """End what it has, though frames of errors lead to the lane."""
+        """Release what it has, even if tracebacks of errors refer to the lane."""
         self.token = None
         for owned in (self.acquire, self.produce, self.producers):
             owned.clear()
 
 
 def ends_the_run(error: BaseException) -> bool:
-    """Whether it is not for the pipeline, such as KeyboardInterrupt."""
+    """Whether an error ends the whole run, such as KeyboardInterrupt."""
     return not isinstance(error, (Exception, CancelledError))
 
 
 def shed(error: BaseException) -> None:
-    """Let go of what the frames hold that an exception came through: device memory, as a rule.
+    """Clear the frames that an exception came through: they mostly hold device memory.
 
-    The outermost frame is the caller's, which runs still, and is left out of the traceback. Frames
-    lead to their callers all the same: what these hold is for them to let go of. So do coroutines
-    and generators that caught the exception, handed it on and are suspended: to clear the frame of
+    The outermost frame is the caller's, which still runs; it is removed from the traceback. Frames
+    still refer to their callers, which must release what they hold themselves. So must coroutines
+    and generators that caught the exception, passed it on and are suspended: clearing the frame of
     one would close it.
     """
     if error.__traceback__ is not None:
@@ -140,15 +140,15 @@ def shed(error: BaseException) -> None:
 
 
 def _is_finished(frame: FrameType) -> bool:
-    """Whether a frame neither runs nor is suspended: only then is what it holds its own.
+    """Whether a frame neither runs nor is suspended. Only then it owns what it holds.
 
-    Else it is its thread's or generator's, and the collector is told of nothing that it refers to.
+    Else the thread or generator owns it, and the garbage collector sees no references of the frame.
     """
     return any(held is frame.f_code for held in get_referents(frame))
 
 
 class Began(NamedTuple):
-    """What a module's begin has enqueued."""
+    """The work that a module's begin has enqueued."""
 
     lane: Lane
     step: Step
@@ -166,11 +166,11 @@ class Begin:
 
     @property
     def needed(self) -> bool:
-        """Whether any module has one."""
+        """Whether any module has a begin."""
         return any(lane.producers for lane in self.lanes)
 
     def run(self, thread: int) -> None:
-        """Call them, until one fails or the run was cancelled."""
+        """Call all of them, until one fails or the run is cancelled."""
         try:
             for lane in self.lanes:
                 lane.begin(self.began, lambda: self._stopping)
@@ -179,7 +179,7 @@ class Begin:
             self.error = error
 
     def stop(self) -> None:
-        """The run was cancelled: call no further one."""
+        """Call no further one, since the run was cancelled."""
         self._stopping = True
 
     def over(self) -> None:
@@ -188,7 +188,7 @@ class Begin:
 
 
 class LetGo:
-    """The end of all that streams have, on a thread that may wait."""
+    """Releases what all streams of events have, on a thread that may wait."""
 
     def __init__(self, lanes: deque[Lane], told: Callable[[LetGo], None]) -> None:
         self._lanes, self._told = lanes, told

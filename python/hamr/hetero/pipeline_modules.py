@@ -17,22 +17,21 @@ if TYPE_CHECKING:
     _F = TypeVar("_F", bound=Callable[..., Any])
 
 KINDS = ("cpu", "device", "external")
-#: What functions may ask for by these parameters: they are no products' names.
+#: Parameters by which functions ask for the context and the event. No product has these names.
 RESERVED = ("ctx", "event")
 _ATTRIBUTE = "__hamr_module__"
 
 
 class Producer:
-    """A module of a pipeline with a state. A subclass says what it is, reads and makes.
+    """A module of a pipeline with a state. A subclass says its kind, inputs and outputs.
 
-    ``kind`` is "cpu", "device" or "external"; ``inputs`` are names of products, ``outputs`` of
-    those that it makes; ``name`` is the class's, unless it is set, and the only output's, unless
-    there are others. ``fallback`` is a module of the kind "cpu" that takes its place where there
-    is no device. All of them may be set in the class, or in the instance before the pipeline is
-    made.
+    ``kind`` is "cpu", "device" or "external". ``inputs`` are names of products, and ``outputs`` the
+    names of those that it makes. ``name`` is by default the class's name, and the default of the
+    only output. ``fallback`` is a module of the kind "cpu" that replaces it without a device. All
+    of them may be set in the class, or in the instance before the pipeline is made.
 
-    Each event in flight has a copy of the producer, by ``copy.copy``, which serves one event after
-    the other: what is set on ``self`` needs no lock, and lives as long as the run.
+    Each event in flight has a copy of the producer, made by ``copy.copy``, which serves one event
+    after the other. So attributes of ``self`` need no lock, and live as long as the run.
     """
 
     kind: str = "cpu"
@@ -42,24 +41,24 @@ class Producer:
     fallback: Any = None
 
     def begin(self, place: str) -> None:
-        """Called once before the first event of a run: the place for memory that lasts for the run.
+        """Called once before the first event of a run. Take memory here that lasts for the run.
 
-        ``place`` is the device, as "cuda:0", which is current, or "cpu".
+        ``place`` is the device, such as "cuda:0", which is current; or "cpu".
         """
 
     def acquire(self, event: Event, ctx: ScopedContext) -> Any:
-        """Enqueue what ``produce`` needs: of external modules, in the scope of a context.
+        """Enqueue what ``produce`` needs. Called for external modules, in the scope of a context.
 
-        The objects of an event's products live until all of its work is over. What else the work
-        uses, as page-locked memory that is copied to, is to be set on ``self``.
+        An event's products live until all of its work is over. Set other objects that the work
+        uses, such as page-locked memory that is copied to, on ``self``.
         """
 
     def produce(self, event: Event, ctx: ScopedContext | None) -> Any:
-        """Return the product, or of several outputs a tuple or dictionary of them.
+        """Return the product; for several outputs a tuple or a dictionary.
 
-        Device modules enqueue in the scope of a context, and wait for nothing. Of external ones
-        this is called once all that ``acquire`` enqueued is over, on a thread that may wait, as
-        cpu modules are; for both ``ctx`` is None. ``async def`` makes a coroutine of the loop.
+        Device modules enqueue in the scope of a context, and wait for nothing. For external modules
+        it is called when all work that ``acquire`` enqueued is over. It runs on a thread that may
+        wait, as for cpu modules; for both ``ctx`` is None. An ``async def`` runs on the event loop.
         """
         raise NotImplementedError(f"{type(self).__name__} has no produce")
 
@@ -73,7 +72,7 @@ class Declaration(NamedTuple):
     outputs: tuple[str, ...]
     fallback: Declaration | None
     target: Any  # the Producer, or the function
-    wants: tuple[str, ...] = ()  # of a function: those of RESERVED that it has a parameter for
+    wants: tuple[str, ...] = ()  # of RESERVED, those that a function has a parameter for
     by_name: bool = False  # its inputs are passed by their names
 
     @property
@@ -98,17 +97,17 @@ def module(
     outputs: Iterable[str] | None = None,
     fallback: Any = None,
 ) -> Callable[[_F], _F]:
-    """Make a module of a function, which stays the function that it is: ``@module("device")``.
+    """Make a module of a function, which stays the same function: ``@module("device")``.
 
-    The parameters that have no default name the products that it reads; ``ctx`` is the
-    ScopedContext of a module that is called in one, and ``event`` the Event. ``inputs`` names
-    others for the same positions. Its name is the function's, as is that of what it makes, unless
-    ``outputs`` says otherwise; of several outputs it returns a tuple or a dictionary.
+    The parameters without a default name the products that it reads. ``ctx`` is the ScopedContext
+    of a module that is called in one, and ``event`` the Event. ``inputs`` gives other names for the
+    same positions. By default the function's name is the name of the module and of its product;
+    ``outputs`` gives others. For several outputs it returns a tuple or a dictionary.
 
-    A function of the kind "external" is called to enqueue; what it returns is the product, once all
-    of that is over. A coroutine may ``await ctx.done()`` itself, and return what it then made.
-    ``fallback`` is a function or module for the processor, which takes its place where there is no
-    device, and makes the same outputs.
+    A function of the kind "external" enqueues work. What it returns is the product when the work is
+    over. A coroutine may ``await ctx.done()`` itself, and return what it makes after that.
+    ``fallback`` is a function or module for the processor. It replaces the module without a device,
+    and makes the same outputs.
     """
     _check_kind(kind, f"module({kind!r})")
     options = _Options(
@@ -136,7 +135,7 @@ def module(
 
 
 def declaration_of(item: Any) -> Declaration:
-    """How the pipeline knows a Producer or a function; one that is not declared is a cpu module."""
+    """The declaration of a Producer or a function. An undeclared function is a cpu module."""
     if isinstance(item, Producer):
         return _of_producer(item)
     if inspect.isclass(item) and issubclass(item, Producer):
@@ -170,7 +169,7 @@ def _of_function(function: Any, options: _Options) -> Declaration:
     name = options.name or str(getattr(inner, "__name__", type(inner).__name__))
     try:
         parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # of some that are built in
+    except (TypeError, ValueError):  # some built-in functions have no signature
         if options.inputs is None:
             raise TypeError(
                 f"module {name!r}: {function!r} has no signature: name inputs="
@@ -225,7 +224,7 @@ def _check_kind(kind: object, of: str) -> None:
 
 
 def _names(given: Iterable[str], of: str) -> tuple[str, ...]:
-    """Names as a tuple; one alone is taken for what it is."""
+    """Names as a tuple; a str is one name."""
     names = (given,) if isinstance(given, str) else tuple(given)
     return tuple(_word(name, of) for name in names)
 

@@ -1,4 +1,4 @@
-"""How far a pipeline is: a bar of tqdm's where that is installed, else a line."""
+"""The progress of a pipeline: tqdm's bar if that is installed, else a line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAUSE = 0.2
 
 
 class Progress:
-    """Told on the standard error; ``total`` is None where nobody knows."""
+    """Progress on the standard error; ``total`` is None if it is not known."""
 
     def __init__(self, total: int | None) -> None:
         self._total, self._events, self._failed = total, 0, 0
@@ -27,7 +27,7 @@ class Progress:
         self._bar = tqdm(total=total, unit="event", file=sys.stderr)
 
     def one(self, failed: bool) -> None:
-        """An event has come to its end."""
+        """Count an event that has ended."""
         self._events += 1
         self._failed += failed
         if self._bar is not None:
@@ -38,7 +38,7 @@ class Progress:
             self._tell("\r" if sys.stderr.isatty() else "\n")
 
     def end(self) -> None:
-        """Leave what there is to tell."""
+        """Show the last state, and end."""
         if self._bar is not None:
             self._bar.close()
         else:

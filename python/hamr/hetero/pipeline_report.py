@@ -1,4 +1,4 @@
-"""What a pipeline's modules took, and what its events waited for."""
+"""The times of a pipeline's modules, and the waits of its events."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ if TYPE_CHECKING:
 
 
 class ModuleReport:
-    """Of a module in a run. Times are in seconds, and sums over its calls.
+    """The figures of a module in a run. Times are in seconds, and sums over its calls.
 
-    ``calls`` are those of produce, or of acquire where there is no other; ``failures`` are counted
-    in any phase.
+    ``calls`` counts calls of produce, or of acquire if there is no produce. ``failures`` counts
+    all phases.
     """
 
     __slots__ = (
@@ -31,12 +31,12 @@ class ModuleReport:
 
     @property
     def time(self) -> float:
-        """What its functions took; of a coroutine with what it awaited."""
+        """The time of its functions; for a coroutine including what it awaited."""
         return self.time_ns / 1e9
 
     @property
     def device_stall(self) -> float:
-        """How long events waited for what it had enqueued."""
+        """How long events waited for work that it had enqueued."""
         return self.device_stall_ns / 1e9
 
     @property
@@ -51,9 +51,9 @@ class ModuleReport:
 
 
 class Report:
-    """Of a run, until now: ``report["name"]`` is a ModuleReport; as text it is a table.
+    """The figures of a run so far: ``report["name"]`` is a ModuleReport; as text it is a table.
 
-    ``events`` have come to their end, ``failed`` of them with an error, in ``seconds``.
+    ``events`` have ended in ``seconds``, ``failed`` of them with an error.
     """
 
     def __init__(self, modules: Iterable[tuple[str, str]]) -> None:

@@ -1,4 +1,4 @@
-"""How an event goes from module to module: on the loop's thread, which waits for nothing."""
+"""How an event goes from module to module, on the loop's thread, which never waits."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class Steps:
-    """What an engine does with an event; how it begins and ends with all of them says Engine.
+    """What an engine does with one event. Engine begins and ends the events.
 
-    Work that is enqueued uses what the event has, so that an event is over only when all of that
-    is: whatever module failed, and whoever cancelled.
+    Enqueued work uses what the event has. So an event is over only when all of that work is, even
+    if a module has failed or the run was cancelled.
     """
 
     report: Report
@@ -40,19 +40,19 @@ class Steps:
     lengths: Lengths
     stopping: bool  # no further module is called
     tasks: set[Task[Any]]
-    context: Context  # of variables; each call of a module has a copy, where it may set them
+    context: Context  # of variables; each call of a module gets a copy
 
     def finish(self, flow: Flow) -> None:
-        """Nothing of the event is under way any more."""
+        """End an event of which nothing is in flight any more."""
         raise NotImplementedError
 
     def abort(self, error: BaseException) -> None:
-        """A module raised what is not for the pipeline, such as KeyboardInterrupt."""
+        """End the run, since a module raised something such as KeyboardInterrupt."""
         raise NotImplementedError
 
     def advance(self, flow: Flow, ready: list[Step]) -> None:
-        """Call the modules whose inputs are there, and those that can be called then."""
-        flow.outstanding += 1  # so that it is not over meanwhile
+        """Call the modules whose inputs are there, and the modules that become ready by that."""
+        flow.outstanding += 1  # so that the event does not end meanwhile
         while ready and not self.stopping:
             step = ready.pop()
             if step.kind == "device":
@@ -72,7 +72,7 @@ class Steps:
             self._settle(flow)
 
     def _follow(self, flow: Flow, step: Step, ready: list[Step]) -> None:
-        """What a module has made is there."""
+        """Find the modules that are ready after a module's product."""
         steps, missing = flow.lane.graph.steps, flow.missing
         for index in step.consumers:
             missing[index] -= 1
@@ -93,7 +93,7 @@ class Steps:
         return values, flow.event(step, values)
 
     def _enqueue(self, flow: Flow, step: Step) -> bool:
-        """Call a device module. Whether it has gone well."""
+        """Call a device module. Returns whether it succeeded."""
         begun = perf_counter_ns()
         ctx: ScopedContext | None = None
         values: Any = None
@@ -104,14 +104,14 @@ class Steps:
                 flow.store(step, made, ctx.wrap)
         except BaseException as error:
             self._failed(flow, step, "produce", error, ctx)
-            values = event = made = ctx = None  # the error's frames lead to this one
+            values = event = made = ctx = None  # the error's traceback refers to this frame
             return False
         finally:
             self._called(flow, step, "produce", begun)
         return True
 
     def _acquire(self, flow: Flow, step: Step) -> None:
-        """Call an external module's acquire; the device tells when it is over."""
+        """Call an external module's acquire. The device reports when its work is over."""
         begun = perf_counter_ns()
         ctx: ScopedContext | None = None
         given: Any = None
@@ -144,8 +144,8 @@ class Steps:
             self._produce(flow, step, given, ready)
         elif self._store(flow, step, made):
             self._follow(flow, step, ready)
-        del given, made  # the event has them, and where it lets go of them may matter
-        flow.outstanding -= 1  # only now: what is done at once must not end the event
+        del given, made  # so that they end with the event
+        flow.outstanding -= 1  # only now: a module that ends at once must not end the event
         self.advance(flow, ready)
 
     def _store(self, flow: Flow, step: Step, made: Any) -> bool:
@@ -157,19 +157,19 @@ class Steps:
         return True
 
     def _produce(self, flow: Flow, step: Step, given: Given | None, ready: list[Step]) -> None:
-        """Have what is the host's called, here, by a thread or as a coroutine."""
+        """Call a host module: on this thread, on another one, or as a coroutine."""
         if step.produce_waits:
             self._spawn(flow, step, self._produce_awaiting(flow, step, given))
             return
         job = HostJob(flow, step, given, self._produced, self._is_stopping, self.context)
         if self.lengths.short(step):
             job.run(0)
-            del given  # an error's frames lead to this one
+            del given  # an error's traceback refers to this frame
             self._follow_job(job, ready)
             return
         try:
             self.workers.submit(job)
-        except RuntimeError as error:  # no thread can be made
+        except RuntimeError as error:  # no thread could be started
             self._failed(flow, step, "produce", error, None)
             return
         flow.outstanding += 1
@@ -178,7 +178,7 @@ class Steps:
         return self.stopping
 
     def _produced(self, job: HostJob) -> None:
-        """A thread is done."""
+        """Go on after a thread is done."""
         ready: list[Step] = []
         self._follow_job(job, ready)
         job.flow.outstanding -= 1
@@ -197,7 +197,7 @@ class Steps:
         elif job.last is not None:
             self._follow(flow, job.last, ready)
 
-    # Coroutines: a task each. They return whether there is a product now.
+    # Coroutines, each in a task. They return whether they have made a product.
 
     def _spawn(self, flow: Flow, step: Step, body: Coroutine[Any, Any, bool]) -> None:
         flow.outstanding += 1
@@ -278,11 +278,11 @@ class Steps:
     def _failed(
         self, flow: Flow, step: Step, phase: str, error: BaseException, ctx: ScopedContext | None
     ) -> None:
-        """Note a failure. What a module has enqueued before is to be waited for."""
+        """Note a failure. The work that the module has enqueued before must be waited for."""
         if ctx is not None:
             try:
                 flow.extra.append(ctx.wrap(None))
-            except Exception as second:  # the device is beyond hope, and of that error tells
+            except Exception as second:  # the device has failed, which the first error says
                 shed(second)
         shed(error)
         if self.stopping and isinstance(error, CancelledError):
@@ -296,7 +296,7 @@ class Steps:
             self.abort(error)
 
     def _settle(self, flow: Flow) -> None:
-        """Wait for what devices do with the event's products yet, and finish it."""
+        """Wait for what devices still do with the event's products, and finish the event."""
         if not flow.settled:
             flow.settled = True
             self._wait_for_loose(flow)
@@ -323,7 +323,7 @@ class Steps:
     def _loose_completed(
         self, flow: Flow, step: Step | None, product: Product, begun: int, error: Exception | None
     ) -> None:
-        del product  # it was kept until now; an error's frames may lead to this one
+        del product  # it was kept until now; an error's traceback may refer to this frame
         flow.outstanding -= 1
         if step is not None:
             self._stalled(flow, step, "completion", begun)
@@ -341,7 +341,7 @@ class Steps:
     def _called(
         self, flow: Flow, step: Step, phase: str, begun: int, ended: int = 0, thread: int = 0
     ) -> int:
-        """A function was called by a thread; when that was over."""
+        """Note a call by a thread. Returns when it ended."""
         ended = ended or perf_counter_ns()
         row = self.report.modules[step.name]
         row.calls += phase == "produce" or not step.produces
@@ -351,7 +351,7 @@ class Steps:
         return ended
 
     def _took(self, flow: Flow, step: Step, phase: str, begun: int) -> int:
-        """A coroutine was awaited."""
+        """Note a coroutine that was awaited. Returns when it ended."""
         ended = perf_counter_ns()
         row = self.report.modules[step.name]
         row.calls += phase == "produce" or not step.produces
@@ -362,7 +362,7 @@ class Steps:
         return ended
 
     def _stalled(self, flow: Flow, step: Step, phase: str, begun: int) -> None:
-        """The event has waited for the device."""
+        """Note that the event has waited for the device."""
         ended = perf_counter_ns()
         self.report.modules[step.name].device_stall_ns += ended - begun
         if self.trace is not None:

@@ -1,4 +1,4 @@
-"""What a pipeline did when, as the JSON that Perfetto and chrome://tracing open."""
+"""A trace of a pipeline, as the JSON that Perfetto and chrome://tracing open."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: How many spans are kept, the last ones.
+#: How many spans are kept: the last ones.
 KEPT = 1_000_000
 
 _HOST, _STREAMS = 1, 2  # the "processes" of the trace
@@ -22,7 +22,7 @@ class Trace:
 
     def __init__(self, path: str | os.PathLike[str], modules: int) -> None:
         """``modules`` is how many there are: each may have a row in each stream of events."""
-        with open(path, "w", encoding="utf-8"):  # else it would fail when all is done
+        with open(path, "w", encoding="utf-8"):  # so that a wrong path fails now, not at the end
             self.path = path
         self._each = modules + 1
         self.begun = perf_counter_ns()
@@ -32,18 +32,18 @@ class Trace:
     def called(
         self, thread: int, name: str, phase: str, begun: int, ended: int, event: int
     ) -> None:
-        """A module's call, by the loop's thread, 0, or by a worker."""
+        """Add a module's call, on the loop's thread, 0, or on a worker."""
         self._add(_HOST, thread, f"worker {thread}", name, phase, begun, ended, event)
 
     def waited(
         self, stream: int, module: int, name: str, phase: str, begun: int, ended: int, event: int
     ) -> None:
-        """Something that an event waited for, or a coroutine, which others run beside."""
+        """Add a wait of an event, or a coroutine: other spans of the stream may overlap it."""
         row = stream * self._each + module + 1
         self._add(_STREAMS, row, f"stream {stream}: {name}", name, phase, begun, ended, event)
 
     def event(self, stream: int, begun: int, ended: int, event: int) -> None:
-        """An event from its first module to its last."""
+        """Add an event, from its first module to its last."""
         row = stream * self._each
         self._add(_STREAMS, row, f"stream {stream}", f"event {event}", "event", begun, ended, event)
 
@@ -87,7 +87,7 @@ class Trace:
         return found
 
     def write(self) -> None:
-        """Write the file, in place of one that is there."""
+        """Write the file. An existing file is replaced."""
         with open(self.path, "w", encoding="utf-8") as file:
             json.dump({"traceEvents": self.events(), "displayTimeUnit": "ms"}, file)
 

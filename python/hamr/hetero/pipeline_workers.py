@@ -15,57 +15,57 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Job(Protocol):
-        """What a thread does. Neither raises."""
+        """What a thread does. Neither method raises."""
 
         def run(self, thread: int) -> None:
-            """Do it, on the thread of a number from 1."""
+            """Do it, on the thread with a number from 1 on."""
 
         def over(self) -> None:
-            """It is done; called by the loop."""
+            """Called on the loop when it is done."""
 
 
-#: In nanoseconds: what takes less is not worth a thread, which begins as late as that.
+#: In nanoseconds. A shorter job is not worth a thread: handing it over takes about as long.
 _SHORT = 100_000
 
 
 class Lengths:
-    """How long jobs take lately: those that are short are done on the loop's own thread.
+    """How long jobs took recently. Short ones are done on the loop's own thread.
 
-    The longest that was counts, less an eighth for each that came after it: of a kind of job that
-    takes long now and then, threads do most.
+    The longest time counts, less an eighth for each job after it. So a kind of job that sometimes
+    takes long is mostly done by threads.
     """
 
     def __init__(self) -> None:
         self._longest: dict[Hashable, float] = {}  # in nanoseconds, by kind
 
     def short(self, kind: Hashable) -> bool:
-        """Whether the next one is expected to be."""
+        """Whether the next job of a kind is expected to be short."""
         return self._longest.get(kind, _SHORT) < _SHORT
 
     def took(self, kind: Hashable, nanoseconds: int) -> None:
-        """One has taken so long."""
+        """Note how long a job has taken."""
         before = self._longest.get(kind, 2 * _SHORT)
         self._longest[kind] = max(nanoseconds, before * 7 / 8)
 
 
 class Workers:
-    """Up to ``most`` threads, and the loop that is told of each job that is done.
+    """Up to ``most`` threads. The loop learns of each job that is done.
 
-    All of it is called on the loop's thread. A job costs a turn of a queue, and the loop is woken
-    once for all that are over by then.
+    Call all methods on the loop's thread. A job costs one turn of a queue, and the loop is woken
+    once for all jobs that are done by then.
     """
 
     def __init__(self, loop: AbstractEventLoop, most: int, context: Context) -> None:
         self._loop, self._most, self._context = loop, most, context
         self._jobs: SimpleQueue[Job | list[Any] | None] = SimpleQueue()
         self._done: deque[Job] = deque()
-        self._told = False  # the loop, that there are some
+        self._told = False  # whether the loop knows that some are done
         self._busy = 0
         self.threads: list[Thread] = []
         self._ended: Callable[[Thread], None]
 
     def submit(self, job: Job) -> None:
-        """Have a thread do it, when one is free."""
+        """Let a thread do it when one is free."""
         self._enough(self._busy + 1)
         if not self.threads:
             raise RuntimeError("no thread can be started")
@@ -73,7 +73,7 @@ class Workers:
         self._jobs.put(job)
 
     def drop(self, things: list[Any]) -> None:
-        """Have a thread let go of a list's content: the end of page-locked memory may wait."""
+        """Let a thread clear a list: freeing page-locked memory may wait."""
         self._enough(1)
         if self.threads:
             self._jobs.put(things)
@@ -87,12 +87,12 @@ class Workers:
                 name=f"hamr-pipeline-{number}",
                 daemon=True,
             )
-            with suppress(RuntimeError):  # there are too many: those that there are will do
+            with suppress(RuntimeError):  # the system has too many: the present ones are enough
                 thread.start()
                 self.threads.append(thread)
 
     def end(self) -> Future[None]:
-        """Once all jobs are over; done when all threads are, which may let go of things yet."""
+        """End the threads after all jobs. The future is done when all threads have ended."""
         over: Future[None] = self._loop.create_future()
         left = len(self.threads)
 
@@ -119,18 +119,18 @@ class Workers:
                 continue
             job.run(number)
             done.append(job)
-            del job  # it has what an event holds
+            del job  # it holds what the event has
             if not self._told:
                 self._told = True
                 self._tell(self._collect)
         self._tell(self._ended, current_thread())
 
     def _tell(self, what: Callable[..., None], *arguments: Any) -> None:
-        with suppress(RuntimeError):  # the loop was closed by somebody
+        with suppress(RuntimeError):  # the loop may be closed
             self._loop.call_soon_threadsafe(what, *arguments, context=self._context)
 
     def _collect(self) -> None:
-        self._told = False  # before it looks: what comes later is told of again
+        self._told = False  # before it looks: a later job wakes the loop again
         while self._done:
             self._busy -= 1
             self._done.popleft().over()
