@@ -1,9 +1,9 @@
 """Light control of GPUs for people who bring their own kernels.
 
-``import hamr.pygpu as gpuarray`` takes the place of ``import PybindGPU as gpuarray`` (PyGPU in
-its documentation) and, for arrays without arithmetic, of ``import pycuda.gpuarray as gpuarray``.
-It runs on CUDA and, by the same names, on HIP. What has PybindGPU's names says by status codes
-what goes wrong on a device; what is PyCUDA's raises hamr's exceptions. See docs/pygpu.md.
+``import hamr.pygpu as gpuarray`` replaces ``import PybindGPU as gpuarray`` (PyGPU in its
+documentation) and, for arrays without arithmetic, ``import pycuda.gpuarray as gpuarray``. It
+runs on CUDA and, by the same names, on HIP. Functions with PybindGPU's names report errors of a
+device by status codes; those with PyCUDA's names raise hamr's exceptions. See docs/pygpu.md.
 """
 
 import sys
@@ -62,7 +62,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     #: Whether HIP serves, and not CUDA.
     use_hip: bool
-    #: Whether there is a device to use, of CUDA's or HIP's.
+    #: Whether there is a device of CUDA or HIP.
     cuda_enabled: bool
 
     from .nvml import nvmlDevice, nvmlErrorString, nvmlInit, nvmlReturn_t, nvmlShutdown
@@ -252,7 +252,7 @@ pointer_wrapper_complex128 = _POINTERS["complex128"]
 #: The version of PybindGPU whose names these are.
 major_version, minor_version, release_version = 0, 2, 1
 
-#: What PybindGPU's compiled module is, all of whose names are here.
+#: The name of PybindGPU's compiled module, all of whose names are here.
 backend = sys.modules[__name__]
 sys.modules[__name__ + ".backend"] = backend
 del sys
@@ -265,11 +265,11 @@ if not TYPE_CHECKING:  # hidden: checkers take every name for one that a __getat
     def __getattr__(name):
         if name in _LATE:
             return _LATE[name]()
-        if name in ("gpuarray", "nvml"):  # as an attribute of what was imported by another name
+        if name in ("gpuarray", "nvml"):  # attributes of the module under another name
             from importlib import import_module
 
             return import_module(f".{name}", __name__)
-        if name in _OF_NVML:  # its imports take longer than all the rest
+        if name in _OF_NVML:  # importing nvml takes longer than all the rest
             from . import nvml
 
             return getattr(nvml, name)

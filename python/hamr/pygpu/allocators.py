@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class ShapedAllocator:
-    """What HostAllocator and PagelockedAllocator have in common: host memory of a shape and type.
+    """The base of HostAllocator and PagelockedAllocator: host memory of a shape and type.
 
     Arrays that are made of it share it: ``DeviceArray_<dtype>(a.ptr(), list)`` as their host side,
-    ``GPUArray(allocator=Allocator(a))`` as said there. It lives as long as any of them.
+    ``GPUArray(allocator=Allocator(a))`` as described there. It lives as long as any of them.
     """
 
     __slots__ = ("__weakref__", "_dtype", "_memory", "_shape", "_size")
@@ -42,7 +42,7 @@ class ShapedAllocator:
         return _Kinds.malloc
 
     def get(self) -> Any:
-        """The memory as a NumPy array, without NumPy as a memoryview: the same at each call."""
+        """The same memory at each call, as a NumPy array, or as a memoryview without NumPy."""
         handle = self._memory.get_host_accessible()
         try:
             import numpy
@@ -86,11 +86,11 @@ class PagelockedAllocator(ShapedAllocator):
 class Allocator:
     """The memory that ``GPUArray(allocator=Allocator(data))`` is in.
 
-    Of a GPUArray, and of any array with a device interface, that is its memory on the device, which
-    both then share; of a PagelockedAllocator its memory, which devices reach; for a HostAllocator
-    new memory on the device, and the allocator's is the host side. ``host_data`` is a NumPy array
-    of the same number of elements and type for the host side; without one it is made when it is
-    needed. GPUArrays of one Allocator share both sides.
+    For a GPUArray, or any array with a device interface, it is that array's memory on the device,
+    which both share. For a PagelockedAllocator it is its memory, which devices reach. For a
+    HostAllocator it is new memory on the device, and the allocator's memory is the host side.
+    ``host_data`` is a NumPy array of the same number of elements and type for the host side. By
+    default the host side is made when it is needed. GPUArrays of one Allocator share both sides.
     """
 
     __slots__ = ("__weakref__", "_device", "_dtype", "_host", "_shape", "data")
@@ -139,7 +139,7 @@ class Allocator:
 
     @property
     def host_data(self) -> Any:
-        """The host side: what was given, or NumPy's array, without NumPy a Buffer."""
+        """The host side: what was given, else a NumPy array, or a Buffer without NumPy."""
         if self._host is None:
             self._host = new_host_side(self._shape, self._dtype, order_of(self._device))
         return self._host

@@ -1,4 +1,4 @@
-"""What a kernel is given: arrays, the bytes of values, and what is brought to its device."""
+"""Arguments of kernels: arrays, the bytes of values, and arrays that are copied to the device."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-#: As the extension numbers them: what is asked again once the device is known, what its bytes are,
-#: what has __cuda_array_interface__, what has an array as _kernel_argument, and arrays.
+#: The extension's numbers of the kinds: to be asked again when the device is known, bytes, objects
+#: with __cuda_array_interface__, objects with an array as _kernel_argument, and arrays.
 _LATER, _BYTES, _INTERFACE, _GIVES_ARRAY, _ARRAY = range(5)
 
 _READ, _WRITE, _READ_WRITE = range(3)
@@ -43,9 +43,9 @@ class Direction:
 
 
 class In(Direction):
-    """An array that a kernel only reads: read-only arrays may be given so.
+    """An array that a kernel only reads. It may be read-only.
 
-    Elements of the host, as NumPy's, and of another device are copied to the kernel's device
+    Elements on the host, such as NumPy's, or on another device are copied to the kernel's device
     before the launch.
     """
 
@@ -55,10 +55,10 @@ class In(Direction):
 
 
 class Out(Direction):
-    """An array all of whose elements a kernel writes, and none of which it reads before.
+    """An array that a kernel writes completely. It reads no element before it has written it.
 
-    Where they are the host's or another device's the kernel writes to memory of its device, which
-    is not initialised and is copied back: the host's elements are there when the call returns.
+    If they are on the host or another device, the kernel writes to memory of its device, which is
+    not initialised and is copied back. Elements on the host are there when the call returns.
     """
 
     __slots__ = ()
@@ -67,7 +67,7 @@ class Out(Direction):
 
 
 class InOut(Direction):
-    """An array that a kernel reads and writes: copied to its device and back as above."""
+    """An array that a kernel reads and writes: copied to its device and back as by ``Out``."""
 
     __slots__ = ()
 
@@ -75,9 +75,9 @@ class InOut(Direction):
 
 
 def classify(i: int, name: str, obj: Any, odd: bool) -> tuple[int, Any, bool, bool, int]:
-    """What argument i of the kernel ``name`` is, for the extension: see launch.c.
+    """The kind of argument i of the kernel ``name``, for the extension: see launch.c.
 
-    ``odd`` says that its __cuda_array_interface__ is not of the plain form, or not there.
+    ``odd`` says that it has no __cuda_array_interface__ of the plain form.
     """
     kind = _kind_of(obj, odd)
     if kind is not None:
@@ -106,7 +106,7 @@ def classify(i: int, name: str, obj: Any, odd: bool) -> tuple[int, Any, bool, bo
 
 
 def _kind_of(obj: Any, odd: bool) -> int | None:
-    """The kind of all objects of the type; None where each is to be looked at."""
+    """The kind of all objects of the type; None if each object must be looked at."""
     if isinstance(obj, DeviceArray):
         return _GIVES_ARRAY
     if isinstance(obj, _native.Array):
@@ -119,7 +119,7 @@ def _kind_of(obj: Any, odd: bool) -> int | None:
 
 
 def _is_scalar(obj: Any) -> bool:
-    """Whether it is a number, or a record, of NumPy's. Whoever has one has NumPy."""
+    """Whether an object is a number or a record of NumPy."""
     if not type(obj).__module__.startswith("numpy") and not hasattr(obj, "dtype"):
         return False
     try:
@@ -142,7 +142,7 @@ def _has_interface(obj: Any) -> bool:
 
 
 def _on_host(obj: Any) -> bool:
-    """Whether it has its elements where the host finds them, and nowhere else."""
+    """Whether an object has its elements in host memory only."""
     if isinstance(obj, _native.Array) or _has_interface(obj):
         return False
     if hasattr(obj, "__array_interface__") or isinstance(obj, (bytes, bytearray, memoryview)):
@@ -156,7 +156,7 @@ def _type_name(obj: Any) -> str:
 
 
 def _array_of(i: int, name: str, obj: Any) -> _native.Array:
-    """An array over the elements of what stands in In, Out or InOut."""
+    """An array over the elements of the object in In, Out or InOut."""
     if isinstance(obj, DeviceArray):
         return obj._kernel_argument
     if isinstance(obj, _native.Array):
@@ -169,7 +169,7 @@ def _array_of(i: int, name: str, obj: Any) -> _native.Array:
 def _bringer(
     array: _native.Array, mode: int
 ) -> Callable[[int, int, str, str], tuple[_native.Array, Callable[[int, Any, int], None]]]:
-    """What makes the elements the kernel's once its device is known, and gives them back."""
+    """A function that lends the elements to the kernel when its device is known."""
 
     def bring(
         i: int, device: int, name: str, backend: str
@@ -188,7 +188,7 @@ def _bringer(
 
 
 def stream_for(stream: Any, backend: str) -> Stream | None:
-    """The stream of a launch for which this was given, or none; None is the default one."""
+    """The stream of a launch: the one given, or that of a block; None is the default stream."""
     if stream is not None:
         return as_stream(stream, -1, backend)
     block = blocks()
@@ -205,7 +205,7 @@ _native.set_kernel_streams(Stream, stream_for, entered, wait_of)
 
 
 def device_for(device: Any, backend: str) -> int:
-    """The number of a device that a user has named; None is the current one."""
+    """The number of a device that a user gave; None is the current one."""
     from .._base.place import device_number
 
     number = device_number(device)

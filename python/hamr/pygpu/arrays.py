@@ -40,27 +40,27 @@ class GPUArray(Buffer):
     - ``GPUArray(array, copy=False)``: new memory of a NumPy array's shape, type and order, whose
       host side is that array, or a copy of it. ``to_device()`` copies the elements.
     - ``GPUArray(allocator=Allocator(x))``: the memory of x on the device.
-    - ``GPUArray(shape, dtype, allocator=f)``, where ``f(nbytes)`` gives device memory, as PyCUDA's
-      pools do, or where it is a ``hamr.Allocator`` or its name. Managed memory is both sides.
+    - ``GPUArray(shape, dtype, allocator=f)``: memory of ``f(nbytes)``, such as PyCUDA's pools, or
+      of a ``hamr.Allocator``, also by its name. Managed memory is both sides.
     - ``GPUArray(shape, dtype, base=b, gpudata=p, strides=s)``: memory at a pointer, which b keeps.
 
-    The host side is made when it is first used: ``get()`` copies the elements there and returns it
-    as a NumPy array, the same memory each time, and with ``copy=True`` a copy of it. ``host_data``
-    and ``device_data`` are pointers to both. Slices, ``reshape``, ``view`` and ``T`` are views of
-    the device's memory, each with a host side of its own.
+    The host side is made when it is first used. ``get()`` copies the elements there and returns it
+    as a NumPy array, the same memory each time; with ``copy=True`` it returns a copy of that.
+    ``host_data`` and ``device_data`` are pointers to both sides. Slices, ``reshape``, ``view`` and
+    ``T`` are views of the device's memory, each with a host side of its own.
 
-    Everything that hamr.Buffer has it has as well, the protocols above all. The element types are
-    those of ``SUPPORTED_DTYPES``, bool, int8, uint8 and float16, others are UnsupportedDataType.
-    ``allocate``, ``to_host``, ``to_device`` and ``set_val`` leave to ``last_status`` what goes
-    wrong on a device; all else, the constructors included, raises hamr's exceptions.
+    It has everything that hamr.Buffer has, above all the protocols. The element types are those of
+    ``SUPPORTED_DTYPES``, bool, int8, uint8 and float16; others are UnsupportedDataType. After
+    ``allocate``, ``to_host``, ``to_device`` and ``set_val`` errors of a device are in
+    ``last_status``. Everything else, including the constructors, raises hamr's exceptions.
     """
 
     __slots__ = ("_base", "_host_side", "_origin", "_pending", "_status")
 
     _base: Any
-    _host_side: Any  # NumPy's array, without NumPy a Buffer
+    _host_side: Any  # a NumPy array, or a Buffer without NumPy
     _origin: Any  # the Allocator that has the host side
-    _pending: list[_native.Array]  # host memory that copies under way read or write
+    _pending: list[_native.Array]  # host memory that copies in flight read or write
     _status: cudaError_t
 
     def __new__(
@@ -88,7 +88,7 @@ class GPUArray(Buffer):
                 failed(code_of(error))
                 raise
             except TypeError:
-                name_for(dtype or "float64")  # says what is wrong with one that has no hash
+                name_for(dtype or "float64")  # raises the error for a dtype without a hash
                 raise
         from .constructing import construct
 
@@ -112,7 +112,7 @@ class GPUArray(Buffer):
 
     @property
     def flags(self) -> Flags:
-        """Whether the elements lie in C order, and whether in Fortran's."""
+        """Whether the elements are in C order, and whether in Fortran order."""
         return Flags(self.is_contiguous, self.is_fortran_contiguous)
 
     @property
@@ -145,7 +145,7 @@ class GPUArray(Buffer):
 
     @property
     def last_status(self) -> cudaError_t:
-        """How the last call of ``allocate``, ``to_host``, ``to_device`` or ``set_val`` came out."""
+        """The status of the last ``allocate``, ``to_host``, ``to_device`` or ``set_val``."""
         return getattr(self, "_status", _SUCCESS)
 
     @property
@@ -177,12 +177,12 @@ class GPUArray(Buffer):
     ) -> numpy.ndarray[Any, numpy.dtype[Any]]:
         """Copy the elements to the host, and return them as a NumPy array.
 
-        Without ``ary`` that is the host side, the same memory at each call, with ``copy=True`` a
-        copy of it; ``get(True)`` is that, too. Else ``ary`` has the array's shape and type, and
-        is returned. ``pagelocked`` makes a new array in page-locked memory. With ``async_`` and
-        ``stream`` the copy is enqueued on the stream, by default the array's own, and goes on
-        after the call where the target is page-locked, as a new array then is: synchronize the
-        stream before it is read.
+        Without ``ary`` it returns the host side, the same memory at each call, or with
+        ``copy=True`` or ``get(True)`` a copy of it. ``ary`` must have the array's shape and type;
+        it is returned. ``pagelocked`` makes a new array in page-locked memory. With ``async_`` and
+        ``stream`` the copy is enqueued on the stream, by default the array's own. If the target is
+        page-locked, as a new array then is, the copy goes on after the call: synchronize the stream
+        before you read the target.
         """
         result: numpy.ndarray[Any, numpy.dtype[Any]]
         try:
@@ -191,7 +191,7 @@ class GPUArray(Buffer):
                     host = self._host_side
                 except AttributeError:
                     host = None
-                # One that is read-only or of another shape by now is not read into, either.
+                # This refuses a host side that is now read-only or of another shape.
                 if not _read_into(self, host):
                     host = self._side(True)
                     self._fetch(host)
@@ -230,17 +230,17 @@ class GPUArray(Buffer):
         self.set(ary, True, stream)
 
     def allocate(self) -> None:
-        """Nothing: there is memory on the device. PybindGPU's users call it."""
+        """Do nothing: there is memory on the device. PybindGPU's users call it."""
         self._status = _SUCCESS
 
     def to_device(self) -> None:
-        """Copy the host side to the device; ``last_status`` says how it went."""
+        """Copy the host side to the device; ``last_status`` is the result."""
         with call() as c:
             self._send(self._side())
         self._status = c.status
 
     def to_host(self) -> None:
-        """Copy the elements to the host side; ``last_status`` says how it went."""
+        """Copy the elements to the host side; ``last_status`` is the result."""
         with call() as c:
             self._fetch(self._side(True))
         self._status = c.status
@@ -248,8 +248,8 @@ class GPUArray(Buffer):
     def set_val(self, idx: int, val: Any) -> None:
         """Write one element on the device: the one at position ``idx`` of its memory.
 
-        That is position ``idx`` in C order, for arrays in Fortran's order in that one. A position
-        outside is an IndexError. The host side stays as it is.
+        Positions count in C order, or in Fortran order if the array is in that order. IndexError
+        for a position outside. The host side stays as it is.
         """
         from .device_arrays import write_element
 
@@ -258,12 +258,12 @@ class GPUArray(Buffer):
         self._status = c.status
 
     def _side(self, written: bool = False) -> Any:
-        """The host side; one that cannot be written to is replaced by a copy where it is to be."""
+        """The host side. If it shall be ``written`` and is read-only, a copy replaces it."""
         try:
             host = self._host_side
         except AttributeError:
             host = None
-        if host is None or host.shape != self.shape:  # resize() and its like change the latter
+        if host is None or host.shape != self.shape:  # after resize(), for example
             from .moving import new_side
 
             host = new_side(self)
@@ -288,7 +288,7 @@ class GPUArray(Buffer):
         else:
             copy_elements(side, self)
 
-    # What is done to elements, and other views of them.
+    # Changing elements, copies and views.
 
     def fill(self, value: Any, stream: Any = None) -> Self:  # type: ignore[override]
         """Set every element to ``value``, on a stream if one is given. Returns the array."""
@@ -305,7 +305,7 @@ class GPUArray(Buffer):
         return self
 
     def copy(self, *place: Any, **named: Any) -> Self:
-        """A new array with the same elements, in Fortran's order if these are in that alone.
+        """A new array with the same elements, in Fortran order if they are only in that order.
 
         As for ``hamr.Buffer``, an allocator, device or dtype may be given for the copy.
         """
@@ -324,9 +324,9 @@ class GPUArray(Buffer):
         return self.copy(dtype=name_for(dtype))
 
     def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Self:
-        """The elements in another shape, in C order or Fortran's; one size may be -1.
+        """The elements in another shape, in C order or Fortran order; one size may be -1.
 
-        A view where strides reach the elements in that shape, else a copy.
+        It is a view if strides can describe that shape, else a copy.
         """
         lies = order_from(order)
         try:
@@ -344,8 +344,8 @@ class GPUArray(Buffer):
     def view(self, dtype: Any = None) -> Self:
         """A view of the same bytes as elements of another type.
 
-        Where the types differ in size, that dimension changes its own whose elements lie without
-        gaps: the last one, in Fortran's order the first.
+        If the types differ in size, the dimension whose elements lie without gaps changes its size:
+        the last dimension, or the first one in Fortran order.
         """
         name = None if dtype is None else name_for(dtype)
         if order_of(self) == "C":
@@ -353,9 +353,9 @@ class GPUArray(Buffer):
         return Buffer.view(self.T, name).T
 
     def __getitem__(self, key: Any) -> Self:
-        """The value of an element, by an integer for each dimension, as ``hamr.Buffer`` has it.
+        """An integer for each dimension gives the value of an element, as for ``hamr.Buffer``.
 
-        Else a view, of integers, slices, ``...`` and None. Of masks and lists a copy, by NumPy.
+        Other integers, slices, ``...`` and None give a view; masks and lists a copy, made by NumPy.
         """
         try:
             return Buffer.__getitem__(self, key)
@@ -379,7 +379,7 @@ class GPUArray(Buffer):
             raise
 
     def __array_finalize__(self, source: Buffer) -> None:
-        """Give what a subclass adds to its views and copies; host sides are their own."""
+        """Give a subclass's attributes to its views and copies. They have their own host sides."""
         if type(self) is not GPUArray:
             from .._buffer.copying import set_attributes
 
@@ -396,7 +396,7 @@ class GPUArray(Buffer):
 
 
 def _added(array: Buffer) -> Any:
-    """The attributes of an array that are a subclass's, as ``attributes_of`` gives them."""
+    """The attributes that a subclass adds, as by ``attributes_of``."""
     from .._buffer.copying import attributes_of
 
     found = attributes_of(array)
@@ -406,6 +406,6 @@ def _added(array: Buffer) -> Any:
 
 
 def _is_fancy(key: Any) -> bool:
-    """Whether NumPy takes a key for a mask, or for a list of positions."""
+    """Whether a key is a mask or a list of positions to NumPy."""
     keys = key if isinstance(key, tuple) else (key,)
     return any(isinstance(k, (list, bool)) or hasattr(k, "dtype") for k in keys)

@@ -17,10 +17,10 @@ _chosen: list[str] = []
 
 
 def runtime() -> str:
-    """The backend that serves this module: "cuda", or "hip" where that alone has devices.
+    """The backend that serves this module: "cuda", or "hip" if only HIP has devices.
 
     HAMR_PYGPU_RUNTIME in the environment chooses one of the two. Without any device it is "cuda",
-    whose calls then say that there is none. The answer is that of the first call.
+    whose calls then report that there is no device. The answer never changes after the first call.
     """
     if not _chosen:
         _chosen.append(_choose())

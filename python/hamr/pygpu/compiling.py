@@ -1,4 +1,4 @@
-"""Kernels as text: ``compile`` has the vendor's compiler, NVRTC or hipRTC, make a Module of it."""
+"""Kernels as text: ``compile`` makes a Module by the vendor's compiler, NVRTC or hipRTC."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-#: Options that say what ``arch`` says.
+#: Options that mean the same as ``arch``.
 _ARCHITECTURE = ("--gpu-architecture", "-arch", "--offload-arch")
 
 
 class CompileError(DeviceError):
-    """A program did not compile; ``log`` is what the compiler has said."""
+    """A program did not compile; ``log`` is the compiler's output."""
 
     log: str = ""
 
@@ -33,20 +33,20 @@ def compile(  # noqa: A001
     arch: str | None = None,
     device: Any = None,
 ) -> Module:
-    """Compile CUDA C++ (HIP's with HIP) for a device, by default the current one.
+    """Compile CUDA C++ (HIP C++ with HIP) for a device, by default the current one.
 
-    ``name`` stands for the file in the compiler's messages. ``options`` are the compiler's own, as
-    ``"-I/usr/local/cuda/include"``, without which NVRTC finds no headers but its own,
-    ``"--std=c++17"``, ``"-DN=3"`` or ``"--use_fast_math"``. ``arch`` is "sm_90" for code for such
-    devices alone, "compute_80" for PTX that later devices can take, too, or with HIP "gfx90a"; by
-    default it is the device's own or, if the compiler is older than that, PTX for the newest that
-    it knows. Kernels are declared ``extern "C" __global__``, so that their names stay.
+    ``name`` is the file's name in the compiler's messages. ``options`` are the compiler's, such as
+    ``"--std=c++17"``, ``"-DN=3"``, ``"--use_fast_math"`` or ``"-I/usr/local/cuda/include"``:
+    without that NVRTC finds only its own headers. ``arch`` is "sm_90" for code for such devices
+    alone, "compute_80" for PTX that later devices accept as well, or with HIP "gfx90a". By default
+    it is the device's own or, if the compiler is too old for that, PTX for the newest that it
+    knows. Declare kernels ``extern "C" __global__``, so that they keep their names.
 
-    NVRTC is looked for at the first call: the file that HAMR_NVRTC_LIBRARY names and no other, else
+    NVRTC is loaded at the first call: the file that HAMR_NVRTC_LIBRARY names, and no other; else
     what the loader finds (libnvrtc.so, .so.13, .so.12, ...), what PyPI's packages nvidia-cuda-nvrtc
-    have installed beside Python, and below CUDA_HOME and CUDA_PATH. Without any it is
-    BackendUnavailable, which says what was looked for. A program that does not compile is a
-    CompileError with the compiler's ``log``; the log of one that does is ``Module.log``.
+    have installed beside Python, and what is below CUDA_HOME and CUDA_PATH. Without any it raises
+    BackendUnavailable, which says what was looked for. A program that does not compile raises
+    CompileError with the compiler's ``log``; otherwise the log is ``Module.log``.
     """
     if not isinstance(source, str):
         raise TypeError(f"source is {source!r}: accepted is a str")
@@ -81,7 +81,7 @@ def _options(options: Iterable[str]) -> tuple[str, ...]:
 
 
 def _log_in(message: str) -> str:
-    """What stands behind the name and number of a code, in a message of the core's."""
+    """The text after the name and number of a code, in a message of the core."""
     return message.partition("): ")[2]
 
 

@@ -1,4 +1,4 @@
-"""What is seldom given to ``GPUArray(...)``, and what is wrong: imported when first needed."""
+"""Rare and wrong arguments of ``GPUArray(...)``. Imported when first needed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def construct(
     *,
     copy: bool = False,
 ) -> _A:
-    """What GPUArray's constructor leaves: see its arguments there."""
+    """The rest of GPUArray's constructor: see its arguments there."""
     if isinstance(allocator, (Allocator, ShapedAllocator)):
         if any(given is not None for given in (shape, dtype, base, gpudata, strides)) or copy:
             raise RuntimeError(
@@ -116,7 +116,7 @@ def _beside(cls: type[_A], array: Any, dtype: Any, allocator: Any, order: Any, c
 
 
 def _allocated(cls: type[_A], shape: tuple[int, ...], name: str, allocator: Any, order: str) -> _A:
-    """New device memory, of the runtime's allocator, one of hamr's, or a function as PyCUDA's."""
+    """New device memory: of the runtime's allocator, one of hamr's, or a function as in PyCUDA."""
     if allocator is None:
         return new_array(cls, shape, name, device_allocator(), order)
     if not isinstance(allocator, (_Kinds, str, int)) and callable(allocator):
@@ -192,7 +192,7 @@ def _at(
     strides: Any,
     order: Any,
 ) -> _A:
-    """Memory of somebody's, at an address."""
+    """Memory at an address that a user gave."""
     itemsize = TABLE[ELEMENTS[name]][3]
     if strides is None:
         steps = strides_in(shape, itemsize, order_from(order))

@@ -1,6 +1,6 @@
 """PybindGPU's low-level interface: arrays with a side on the host and one on a device.
 
-What goes wrong on a device is a status; wrong arguments raise.
+Errors of a device become statuses; wrong arguments raise exceptions.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _nbytes_of = _native.Array.nbytes.__get__
 
 
 class DeviceArray(_native.Array):
-    """What ``DeviceArray_<dtype>`` have in common: memory of the host and as much of a device.
+    """The base of ``DeviceArray_<dtype>``: host memory, and as much memory of a device.
 
     - ``DeviceArray(n)``, ``DeviceArray(list, order=1)``: new host memory of n elements, or of the
-      shape that the list gives, in C order, or with 0 in Fortran's.
+      shape in the list, in C order; with 0 in Fortran order.
     - ``DeviceArray(pointer, list, order=1)``: the host memory that a ``ptr_wrapper`` of the type
-      points to. One that points to a device's memory gives that side instead.
+      points to. If it points to device memory, that becomes the device's side.
     - ``DeviceArray(host, device, list, order=1)``: memory at two addresses, as ints.
     - ``DeviceArray(array)``: the memory of a NumPy array or another exporter of the buffer protocol
       with elements of the type.
 
-    The device's memory comes by ``allocate()``; memory that was given is kept alive, and never
-    freed. The buffer protocol shows the host's side, so that ``numpy.array(a, copy=False)`` and
-    ``memoryview(a)`` share it. Transfers are over when they return. Those before ``allocate()``
+    ``allocate()`` takes the device's memory. Memory that was given is kept alive, and never freed.
+    The buffer protocol exports the host's side, so that ``numpy.array(a, copy=False)`` and
+    ``memoryview(a)`` share it. Transfers are complete when they return. Before ``allocate()`` they
     move nothing and have the status 1, cudaErrorInvalidValue.
     """
 
@@ -160,7 +160,7 @@ class DeviceArray(_native.Array):
         return list(_strides_of(self))
 
     def last_status(self) -> cudaError_t:
-        """How the last call for the device came out."""
+        """The status of the last call for the device."""
         return self._status
 
     def allocated(self) -> bool:
@@ -176,10 +176,10 @@ class DeviceArray(_native.Array):
         side = self._device_side
         return self._pointer() if side is None else self._pointer(side.ptr, False, side)
 
-    # What is done.
+    # Memory and transfers.
 
     def allocate(self) -> None:
-        """Take memory on the current device, unless there is some. The status says how it went."""
+        """Take memory on the current device, unless there is some; sets the status."""
         if self._device_side is not None:
             return
         with call() as c:
@@ -202,9 +202,9 @@ class DeviceArray(_native.Array):
             self._copy(self, side)
 
     def set(self, host_data: Any) -> None:
-        """Copy elements to the device, of an array or from an address of the host, as an int.
+        """Copy elements to the device, from an array or from a host address, as an int.
 
-        At an address there must be as many elements, as the device has them in its memory.
+        At an address there must be as many elements as on the device, in the same order.
         """
         side = self._allocated()
         if side is None:
@@ -239,7 +239,7 @@ class DeviceArray(_native.Array):
 
     @property
     def _kernel_argument(self) -> _native.Array:
-        """The device's side, which is what kernels are given."""
+        """The device's side, which kernels get."""
         if self._device_side is None:
             raise ValueError(f"{self!r} has no memory of a device: allocate() takes some")
         return self._device_side
@@ -254,7 +254,7 @@ class DeviceArray(_native.Array):
             copy_elements(target, source)
         self._status = c.status
 
-    # The buffer protocol, DLPack and the like are Array's, of the host's side.
+    # The buffer protocol, DLPack and so on come from Array: they are of the host's side.
 
     def __len__(self) -> int:
         shape = _shape_of(self)
@@ -289,7 +289,7 @@ def write_element(array: _native.Array, idx: Any, val: Any) -> None:
 
 
 def buffer_of_number(val: Any, array: _native.Array) -> _native.Array:
-    """A number as an element of an array's type; one that it does not hold is OutOfRange."""
+    """A number as an element of an array's type; OutOfRange if the type cannot hold it."""
     from .._buffer.operands import operand
 
     value = operand(val, array, "val")
@@ -332,7 +332,7 @@ def _check_type(element: str, array: _native.Array, name: str) -> None:
 
 def _sized(value: Any) -> bool:
     """Whether an object is an array, which may have an ``__index__`` as well."""
-    # NumPy's numbers have a shape as well, but nothing for ctypes.
+    # NumPy's numbers have a shape as well, but no attribute ctypes.
     return bool(getattr(value, "shape", ()) != ()) or hasattr(type(value), "ctypes")
 
 
@@ -356,7 +356,7 @@ _ORDER = ("flag_c_contiguous", "order")
 
 
 def _by_position(name: str, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], str]:
-    """The arguments in order, those by name, too, and the order of the memory apart from them."""
+    """All arguments by position, and separately the order of the memory."""
     flags = [named.pop(word) for word in _ORDER if word in named]
     arguments = list(given)
     for names in _NAMES:

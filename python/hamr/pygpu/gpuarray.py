@@ -1,4 +1,4 @@
-"""What PybindGPU and PyCUDA have in their modules of this name: arrays, and what makes them."""
+"""The names of PybindGPU's and PyCUDA's modules gpuarray: arrays, and functions that make them."""
 
 from .allocators import Allocator, HostAllocator, PagelockedAllocator
 from .arrays import GPUArray

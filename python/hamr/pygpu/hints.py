@@ -33,7 +33,7 @@ _INSTEAD = {
     "Event": _EVENT,
     "ndarray": "hamr.pygpu.GPUArray",
 }
-#: What computes: PyCUDA's functions of arrays, and its modules that make kernels of expressions.
+#: Names that compute: PyCUDA's functions of arrays, and its modules that make kernels.
 _COMPUTING = {
     "concatenate", "cumath", "curandom", "dot", "elementwise", "ElementwiseKernel",
     "if_positive", "matmul", "max", "min", "reduction", "ReductionKernel", "sum",

@@ -1,4 +1,4 @@
-"""What arrays say of how their elements lie: ``strides`` and ``flags``."""
+"""The layout of an array's elements: ``strides`` and ``flags``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Strides(tuple[int, ...]):
 
 
 class Flags:
-    """How an array's elements lie, as ``flags`` of PyCUDA's and NumPy's arrays."""
+    """The order of an array's elements, as in ``flags`` of PyCUDA's and NumPy's arrays."""
 
     __slots__ = ("c_contiguous", "f_contiguous")
 

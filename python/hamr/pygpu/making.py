@@ -1,4 +1,4 @@
-"""New GPUArrays: to_gpu and its kin, by PybindGPU's names and PyCUDA's."""
+"""New GPUArrays: to_gpu and so on, by PybindGPU's names and PyCUDA's."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _new_buffer, _write_from = Buffer.__new__, _native.write_from
 
 
 def to_gpu(ary: Any, allocator: Any = None) -> GPUArray:
-    """A GPUArray with the elements of a NumPy array, which is its host side from then on.
+    """A GPUArray with the elements of a NumPy array, which becomes its host side.
 
-    So ``get()`` writes there, as PybindGPU's does; PyCUDA's does not. To leave the array as it is
-    write ``to_gpu(ary.copy())`` or ``get(numpy.empty_like(ary))``. Accepted are arrays of other
-    libraries and hamr's, too, of which the elements are copied. Lists are a TypeError, since
-    GPUArray takes them for shapes.
+    So ``get()`` writes to that array, as in PybindGPU and not in PyCUDA. To leave it unchanged,
+    write ``to_gpu(ary.copy())`` or ``get(numpy.empty_like(ary))``. Arrays of other libraries and
+    hamr's are accepted, too; their elements are copied. Lists are a TypeError, since GPUArray
+    takes them for shapes.
     """
     if type(ary) not in _numpys and not _is_numpys(ary):
         return _copied(ary, allocator)
@@ -52,7 +52,7 @@ def to_gpu(ary: Any, allocator: Any = None) -> GPUArray:
 
 
 def _is_numpys(ary: Any) -> bool:
-    """Whether it is an array of NumPy's, which need not be loaded."""
+    """Whether an object is a NumPy array. NumPy is not loaded for that."""
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return False
@@ -120,7 +120,7 @@ def _filled(shape: Any, dtype: Any, allocator: Any, order: Any, value: int) -> G
         failed(code_of(error))
         raise
     except TypeError:
-        name_for(dtype)  # says what is wrong with one that has no hash
+        name_for(dtype)  # raises the error for a dtype without a hash
         raise
 
 
@@ -150,7 +150,7 @@ def arange(
 ) -> GPUArray:
     """``numpy.arange`` on the device: ``arange(stop)``, ``arange(start, stop, step)``.
 
-    The type is by default that of the numbers, int64 or float64. On a stream if one is given.
+    The type is by default that of the numbers, int64 or float64. ``stream`` is used if it is given.
     """
     import numpy
 

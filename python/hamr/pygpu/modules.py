@@ -1,4 +1,4 @@
-"""Kernels that users bring: a ``Module`` is code for devices, a ``Function`` of it is called."""
+"""Kernels that users bring: a ``Module`` is code for devices, a ``Function`` is a kernel of it."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ if TYPE_CHECKING:
 
 
 class Function(_native.KernelBase):
-    """A kernel of a Module's: ``f(arguments, grid=, block=, stream=None, shared=0)`` launches it.
+    """A kernel of a Module: ``f(arguments, grid=, block=, stream=None, shared=0)`` launches it.
 
-    ``grid`` and ``block`` are blocks and threads of each: an int, or up to three along x, y and z.
-    ``stream`` is a hamr.Stream or whatever one is made of, by default that of the innermost ``with
-    stream:`` block, else the default one. ``shared`` are bytes of shared memory of each block,
-    besides those that the kernel names, up to what the device has for one block.
+    ``grid`` and ``block`` are the blocks, and the threads of each block: an int, or up to three
+    along x, y and z. ``stream`` is a hamr.Stream or anything that becomes one; by default that of
+    the innermost ``with stream:`` block, else the default stream. ``shared`` is the bytes of
+    dynamic shared memory of each block, up to what the device has for one block.
 
-    Arguments are arrays of the device: hamr's buffers and handles, GPUArray, DeviceArray_<dtype>
-    and whatever has ``__cuda_array_interface__`` or DLPack; and values: bool, NumPy's scalars and
-    records, ctypes values, and int and float where it is known how large the parameter is: PTX
-    says so, and of binaries the driver (CUDA 12.4 and later). Then number and sizes of the
-    arguments are compared with the parameters; else they are believed.
+    Arguments are arrays on the device and values. Arrays are hamr's buffers and handles, GPUArray,
+    DeviceArray_<dtype>, and objects with ``__cuda_array_interface__`` or DLPack. Values are bool,
+    NumPy's scalars and records, and ctypes values; int and float are accepted if the parameter's
+    size is known. PTX gives it, and for binaries the driver (CUDA 12.4 and later). Then the number
+    and sizes of the arguments are compared with the parameters; else they are trusted.
 
-    PTX says, too, whether a parameter is an integer or a float: an int is converted for a float,
-    and OverflowError where that would change it; a float for an integer is TypeError, as is an
-    array for a float. Of a binary nobody says it: there an int for 4 or 8 bytes is an integer, and
-    a float a float, so that floats are to be written as 2.0.
+    PTX also says whether a parameter is an integer or a float. An int for a float is converted:
+    OverflowError if that would change it. A float for an integer is a TypeError, and so is an array
+    for a float. A binary does not say it: there an int for 4 or 8 bytes is passed as an integer,
+    and a float as a float, so write floats as 2.0.
 
     A kernel runs after all work on its arguments that hamr knows of, on any stream, and after the
-    stream that another library's interface names; whoever uses or frees hamr's buffers later comes
-    after the kernel. Other libraries' arrays have to be kept until it is over, and used on its
-    stream or after it, as with their own kernels. The call does not wait for the kernel, save for
-    what ``Out`` and ``InOut`` bring back.
+    stream that another library's interface names. Later uses and releases of hamr's buffers come
+    after the kernel. Keep other libraries' arrays until the kernel is over, and use them on its
+    stream or after it, as with their own kernels. The call does not wait for the kernel, except for
+    what ``Out`` and ``InOut`` copy back.
 
-    Every buffer may be written to, unless it is given as ``In(buffer)``: read-only ones are
-    refused else, with ValueError, as is memory that the device does not use in place. Of the wrong
-    type or size is TypeError, an int beyond the parameter OverflowError, more threads or shared
-    memory than the kernel can have ValueError; what a device says DeviceError. Errors while the
-    kernel runs come with a later call that waits.
+    A kernel may write to every buffer, unless it is given as ``In(buffer)``. Otherwise read-only
+    buffers are a ValueError, and so is memory that the device cannot use in place. TypeError for a
+    wrong type or size, OverflowError for an int beyond the parameter, ValueError for more threads
+    or shared memory than the kernel can have, DeviceError for errors of the device. Errors while
+    the kernel runs are raised by a later call that waits.
 
-    The kernel runs on its stream's device, else where the first of its arrays is, else on the
-    current one; the module is loaded there at the first launch, which may take seconds.
+    The kernel runs on its stream's device, else on the device of its first array, else on the
+    current one. The module is loaded there at the first launch, which may take seconds.
     """
 
     __slots__ = ("_parameters",)
@@ -58,14 +58,14 @@ class Function(_native.KernelBase):
         self._parameters = parameters
 
     def attributes(self, device: Any = None) -> dict[str, Any]:
-        """What is known of the kernel on a device, by default the current one, as a dict.
+        """The facts about the kernel on a device, by default the current one, as a dict.
 
-        ``parameters`` are their bytes, or None where the driver does not say; ``types`` are what
-        PTX calls their types, as "u32", "f32" and "b8[16]", or None of a binary; ``threads`` how
-        many a block may have, ``registers`` how many each has, ``local`` the bytes of its own
-        memory; ``shared`` the bytes of shared memory that the kernel names, ``most_shared`` those
-        that a launch may ask for besides; ``constant`` bytes of constant memory; ``most_block`` and
-        ``most_grid`` are threads and blocks along x, y and z.
+        ``parameters`` are the parameters' bytes, or None if the driver does not say; ``types``
+        their types in PTX's words, such as "u32", "f32" and "b8[16]", or None for a binary;
+        ``threads`` the most threads of a block; ``registers`` the registers and ``local`` the bytes
+        of local memory of each thread; ``shared`` the bytes of the kernel's static shared memory,
+        ``most_shared`` the most dynamic bytes of a launch; ``constant`` the bytes of constant
+        memory; ``most_block`` and ``most_grid`` the most threads and blocks along x, y and z.
         """
         facts = self._code.facts(self.name, arguments.device_for(device, runtime()))
         said = self._parameters
@@ -80,15 +80,15 @@ class Function(_native.KernelBase):
 
 
 class Module:
-    """Code with kernels: ``Module(code)``, of which ``function(name)`` is one.
+    """Code with kernels: ``Module(code).function(name)`` is a kernel.
 
     ``code`` is PTX, as str or bytes, a cubin or a fatbin, as bytes, or the path of a file of these;
-    with HIP a code object. A str is a path unless it has several lines. The code is loaded into
-    each device that a kernel is used on, when it first is: then what the driver's compiler has
-    against it is in a DeviceError. A module is unloaded when nobody has it or its functions any
-    more and what they have launched is over; not if a launch went into a graph.
+    with HIP a code object. A str is a path unless it has several lines. The code is loaded into a
+    device when a kernel is first used there. Errors of the driver's compiler are then in a
+    DeviceError. A module is unloaded when nobody has it or its functions any more and all launches
+    are over. It is never unloaded if a launch went into a graph.
 
-    BackendUnavailable where there is no device; ForkError in a child whose parent made the module.
+    BackendUnavailable without a device; ForkError in a child whose parent made the module.
     """
 
     __slots__ = ("__weakref__", "_code", "_functions", "_log", "_name", "_parameters")
@@ -103,15 +103,14 @@ class Module:
 
     @property
     def log(self) -> str:
-        """What the compiler has said, of a module of ``compile``'s."""
+        """The compiler's output, for a module of ``compile``."""
         return self._log
 
     def function(self, name: str) -> Function:
         """The kernel of that name.
 
-        Whether the module has it is seen at its first use, or by ``attributes()``: ValueError if
-        not.
-        C++ gives functions longer names, unless they are ``extern "C"``.
+        If the module does not have it, its first use, or ``attributes()``, is a ValueError. C++
+        gives functions longer names, unless they are ``extern "C"``.
         """
         if not isinstance(name, str):
             raise TypeError(f"name is {name!r}: accepted is a str")
@@ -131,7 +130,7 @@ class Module:
 
 
 def _read(code: Any) -> tuple[str, bytes]:
-    """What to call a module, and its code."""
+    """A name for a module, and its code."""
     if isinstance(code, str) and "\n" in code:
         return f"{len(code)} characters", code.encode()
     if isinstance(code, (str, os.PathLike)):
@@ -144,7 +143,7 @@ def _read(code: Any) -> tuple[str, bytes]:
 
 
 def module_of(image: bytes, log: str, name: str, text: bytes) -> Module:
-    """A module of what a compiler has made, perhaps with the PTX that was on the way."""
+    """A module of a compiler's output, perhaps with the PTX that it was made of."""
     module = Module(image)
     module._name, module._log = repr(name), log
     if text:

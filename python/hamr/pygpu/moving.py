@@ -1,4 +1,4 @@
-"""Copies between GPUArrays and the host: in memory and on streams of the caller's choice."""
+"""Copies between GPUArrays and the host: to memory and on streams that the caller chooses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-#: Held while an array gets its host side: threads and handlers of signals may ask at once.
+#: Held while an array gets its host side, since threads and signal handlers may ask at once.
 _making = RLock()
 
 
@@ -40,7 +40,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def new_side(array: Any) -> Any:
-    """The host side of an array that has none of its shape yet, which it has from then on."""
+    """Make and set the host side of an array that has none of its shape yet."""
     with _making:
         made = None
         while True:
@@ -48,7 +48,7 @@ def new_side(array: Any) -> Any:
             if host is not None and host.shape == array.shape:
                 return host
             if made is None or made.shape != array.shape:
-                made = _host_side(array)  # meanwhile a handler may have given it one
+                made = _host_side(array)  # meanwhile a signal handler may have set one
                 continue
             array._host_side = made
 
@@ -88,7 +88,7 @@ def on_stream(array: Any, stream: Any) -> Buffer:
 
 
 def get(array: Any, ary: Any, pagelocked: bool, async_: bool, stream: Any, copy: bool) -> Any:
-    """What ``GPUArray.get`` does with arguments."""
+    """``GPUArray.get`` with arguments."""
     if isinstance(ary, bool):  # PybindGPU's get(copy)
         ary, copy = None, ary
         if not pagelocked and not async_ and stream is None:
@@ -143,7 +143,7 @@ def _pagelocked(array: Any) -> tuple[Any, Buffer]:
 
 
 def _keep(array: Any, side: _native.Array) -> None:
-    """Keep host memory with an array as long as a copy is under way: its end waits for that."""
+    """Keep host memory with an array while a copy is in flight. Its end waits for the copy."""
     pending = [kept for kept in getattr(array, "_pending", ()) if not _native.settled(kept)]
     if not _native.settled(side):
         pending.append(side)
@@ -151,7 +151,7 @@ def _keep(array: Any, side: _native.Array) -> None:
 
 
 def set_elements(array: Any, ary: Any, async_: bool, stream: Any) -> None:
-    """What ``GPUArray.set`` does."""
+    """``GPUArray.set`` with arguments."""
     source = ary if isinstance(ary, _native.Array) else buffer(ary)
     shape = _native.Array.shape.__get__(source)
     if shape != array.shape:

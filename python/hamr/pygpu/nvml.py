@@ -1,15 +1,15 @@
 """NVIDIA's management library: what devices do, without a context on any of them.
 
-libnvidia-ml.so.1 is loaded at the first call, or what HAMR_NVML_LIBRARY names.
+The first call loads libnvidia-ml.so.1, or the library that HAMR_NVML_LIBRARY names.
 
-Two kinds of names are here. Those of PybindGPU, ``nvmlInit``, ``nvmlShutdown`` and the four
-methods of ``nvmlDevice``, never raise for what the library says: they give an ``nvmlReturn_t``, or
-zeros and keep it for ``last_status()``. As with the library itself, they want ``nvmlInit()`` first.
-All others raise: ``hamr.BackendUnavailable`` where there is no library, ``hamr.DeviceError`` with
-its ``name`` and ``code`` where a call fails, as with NVML_ERROR_NOT_SUPPORTED (3) for what a device
-does not tell; they initialise the library themselves.
+There are two kinds of names. Those of PybindGPU, ``nvmlInit``, ``nvmlShutdown`` and the four
+methods of ``nvmlDevice``, never raise for an error of the library. They return an ``nvmlReturn_t``,
+or zeros and keep it for ``last_status()``. As in the library itself, ``nvmlInit()`` comes first.
+All others initialise the library themselves, and raise: ``hamr.BackendUnavailable`` without the
+library, ``hamr.DeviceError`` with its ``name`` and ``code`` if a call fails, for example
+NVML_ERROR_NOT_SUPPORTED (3) for a figure that a device does not have.
 
-A forked child begins anew: it calls ``nvmlInit()`` for itself. Objects of its parent's go on there.
+A forked child starts anew, and must call ``nvmlInit()`` itself. Its parent's objects work there.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class nvmlReturn_t(StatusCode):  # noqa: N801
 
     @property
     def name(self) -> str:
-        """What nvml.h calls it, as NVML_ERROR_NOT_SUPPORTED."""
+        """The name in nvml.h, such as NVML_ERROR_NOT_SUPPORTED."""
         return _said(self)[0]
 
     def __repr__(self) -> str:
@@ -61,7 +61,7 @@ def _said(status: nvmlReturn_t) -> list[str]:
 
 
 def nvmlErrorString(status: nvmlReturn_t | int) -> str:  # noqa: N802
-    """What a status means, in the library's words where it is there."""
+    """What a status means, in the library's words if it is loaded."""
     return _said(nvmlReturn_t(int(status)))[1]
 
 
@@ -76,8 +76,9 @@ def _status_of(error: BaseException) -> nvmlReturn_t:
 def nvmlInit() -> nvmlReturn_t:  # noqa: N802
     """Load the library, and initialise it until as many calls of ``nvmlShutdown``.
 
-    The status is NVML_ERROR_LIBRARY_NOT_FOUND (12) where there is none, and the library's where it
-    does not start, as NVML_ERROR_DRIVER_NOT_LOADED (9) or NVML_ERROR_LIB_RM_VERSION_MISMATCH (18).
+    The status is NVML_ERROR_LIBRARY_NOT_FOUND (12) without the library. If it does not start, it is
+    the library's, such as NVML_ERROR_DRIVER_NOT_LOADED (9) or NVML_ERROR_LIB_RM_VERSION_MISMATCH
+    (18).
     """
     try:
         core().NVMLInit()
@@ -96,7 +97,7 @@ def nvmlShutdown() -> nvmlReturn_t:  # noqa: N802
 
 
 class Utilization(NamedTuple):
-    """The per cent of the last sample period in which a kernel ran, and memory was in use."""
+    """The per cent of the last sample period in which a kernel ran, and memory was accessed."""
 
     gpu: int
     memory: int
@@ -116,7 +117,7 @@ class Memory(NamedTuple):
 
 
 class Power(NamedTuple):
-    """Milliwatts that a device draws, and may draw; None where it does not tell the limit."""
+    """Milliwatts that a device draws, and may draw; None if the limit is not known."""
 
     usage: int
     limit: int | None
@@ -142,8 +143,8 @@ class PCI(NamedTuple):
 class Process(NamedTuple):
     """A process that uses a device: ``kind`` is "compute" or "graphics".
 
-    None stands for what the driver does not tell: ``used``, bytes, in some containers; the numbers
-    of instances where the device is not divided by MIG.
+    None stands for what the driver does not say: ``used``, in bytes, in some containers; the
+    numbers of instances if the device is not divided by MIG.
     """
 
     pid: int
@@ -275,7 +276,7 @@ class nvmlDevice(Device):  # noqa: N801
             self._status = nvmlReturn_t(_INVALID_ARGUMENT)
 
     def _counted(self, what: str) -> Any:
-        """What the library says, between nvmlInit and nvmlShutdown; None after an error."""
+        """The library's answer, between nvmlInit and nvmlShutdown; None after an error."""
         try:
             answer = core().NVMLDevice(True, self._key, what)
         except (Error, ValueError) as error:
@@ -312,9 +313,9 @@ def device(
 ) -> Device:
     """A device as hamr numbers it, by default the current one: the same card, by its UUID.
 
-    CUDA's numbers, hamr's, follow CUDA_VISIBLE_DEVICES; ``index`` is the number in nvidia-smi. A
-    ``uuid`` is "GPU-…" or, of a MIG instance, "MIG-…"; a ``pci_bus_id`` "0000:3b:00.0". What names
-    no device is a DeviceError: of an AMD device, NVML_ERROR_NOT_FOUND.
+    hamr's numbers are CUDA's, which follow CUDA_VISIBLE_DEVICES. ``index`` is the number in
+    nvidia-smi. A ``uuid`` is "GPU-…" or, for a MIG instance, "MIG-…"; a ``pci_bus_id`` is
+    "0000:3b:00.0". DeviceError if there is no such device; NVML_ERROR_NOT_FOUND for an AMD device.
     """
     named = [each is not None for each in (device, index, uuid, pci_bus_id)]
     if sum(named) > 1:
@@ -337,7 +338,7 @@ def device(
 
 
 def devices() -> list[Device]:
-    """All devices of this machine, in the order of nvidia-smi; MIG instances are theirs."""
+    """All devices of this machine, in the order of nvidia-smi. They have the MIG instances."""
     count = int(core().NVMLSystem("count"))
     return [Device(f"uuid:{Device(f'index:{i}').uuid()}") for i in range(count)]
 

@@ -24,9 +24,9 @@ def count_from(n: Any, accepted: str = "an int") -> int:
 class Pointer:
     """An address, and what keeps the memory there alive.
 
-    ``int(p)`` is the address, for libraries that ctypes calls; as an argument of theirs a wrapper
-    is a ``c_void_p``. Memory of the host is "safe": ``get()`` reads and writes it. Wrappers are
-    equal to those of, and to ints of, the same address.
+    ``int(p)`` is the address. As an argument of a ctypes function a wrapper is a ``c_void_p``.
+    Memory of the host is "safe": ``get()`` reads and writes it. Wrappers are equal to other
+    wrappers, and to ints, of the same address.
     """
 
     __slots__ = ("__weakref__", "_address", "_owner", "_safe")
@@ -40,7 +40,7 @@ class Pointer:
         self._address, self._safe, self._owner = number, bool(is_safe), owner
 
     def is_safe(self) -> bool:
-        """Whether the host may use the memory: host pointers are safe, those of devices not."""
+        """Whether the host may use the memory: host pointers are safe, device pointers are not."""
         return self._safe
 
     def print_address(self) -> None:
@@ -82,7 +82,7 @@ class Pointer:
 
 
 class TypedPointer(Pointer):
-    """A pointer to elements of one type: what ``ptr_wrapper_<dtype>`` have in common."""
+    """A pointer to elements of one type: the base of ``ptr_wrapper_<dtype>``."""
 
     __slots__ = ()
 
@@ -94,14 +94,13 @@ class TypedPointer(Pointer):
         self._address, self._safe = self._owner.ptr, True
 
     def destroy(self) -> None:
-        """Give up the memory and be a null pointer. Arrays that ``get()`` returned keep it."""
+        """Release the memory and become a null pointer. Arrays of ``get()`` keep the memory."""
         self._address, self._safe, self._owner = 0, False, None
 
     def get(self) -> Any:
-        """The elements, as a NumPy array, without NumPy a memoryview, which writes to the memory.
+        """The elements as a NumPy array, or a memoryview without NumPy. Writes go to the memory.
 
-        A pointer that is not safe, or of which it is not known to how many elements it points,
-        is a ValueError.
+        ValueError if the pointer is not safe, or its number of elements is not known.
         """
         if not self._safe:
             raise ValueError(f"{self!r} is not safe: accepted are pointers to memory of the host")
@@ -137,21 +136,21 @@ del _name
 
 
 class StreamPointer(Pointer):
-    """The handle of a stream, which it keeps."""
+    """The handle of a stream. It keeps the stream."""
 
     __slots__ = ()
     _label = "CUstream_st"
 
 
 class EventPointer(Pointer):
-    """The handle of an event, which it keeps."""
+    """The handle of an event. It keeps the event."""
 
     __slots__ = ()
     _label = "CUevent_st"
 
 
 class OpaquePointer:
-    """An address of a library's own, or of a struct for one: ``int(pointer)``."""
+    """An address that a library gave, or of a struct for a library: ``int(pointer)``."""
 
     __slots__ = ("_address", "_owner")
 

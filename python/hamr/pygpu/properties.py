@@ -1,5 +1,5 @@
 # ruff: noqa: N815 - the methods have the names of the fields of CUDA's struct.
-"""What code on a device can count on: CUDA's ``cudaDeviceProp``, on HIP, too."""
+"""The properties of a device: CUDA's ``cudaDeviceProp``, also on HIP."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def _sides(
 class cudaDeviceProp:  # noqa: N801
     """The properties of a device, read once: ``cudaDeviceProp(0).name()``.
 
-    Each is a method with the name of the field of CUDA's struct. Of a device that is not there
-    ``last_status()`` says so, texts are empty and numbers 0, as are those that a runtime does not
-    know.
+    Each is a method with the name of the field of CUDA's struct. If there is no such device,
+    ``last_status()`` says so, texts are empty and numbers 0. Properties that a runtime does not
+    know are empty or 0, too.
     """
 
     __slots__ = ("_device", "_facts", "_numbers", "_status")
@@ -58,7 +58,7 @@ class cudaDeviceProp:  # noqa: N801
         with call() as asked:
             try:
                 facts = _native.describe(backend, self._device, True)
-            except ValueError:  # there are fewer
+            except ValueError:  # there are fewer devices
                 self._status = failed(INVALID_DEVICE)
                 return
             lines = core().DeviceProperties(backend, self._device).splitlines()
@@ -67,30 +67,30 @@ class cudaDeviceProp:  # noqa: N801
         self._status = asked.status
 
     def last_status(self) -> cudaError_t:
-        """The status of asking: cudaErrorInvalidDevice (101) if there is no such device."""
+        """The status of reading them: cudaErrorInvalidDevice (101) if there is no such device."""
         return self._status
 
     def get(self) -> OpaquePointer:
-        """A pointer to a struct that begins as CUDA's ``cudaDeviceProp`` and lives as long as it.
+        """A pointer to a struct that begins as CUDA's ``cudaDeviceProp``. It keeps the struct.
 
-        That is name, uuid, luid, its mask, and the fields from totalGlobalMem to maxGridSize, which
-        stand so in CUDA 10 to 13 and HIP 6; zeros are behind them. ``int()`` is its address.
+        The struct has name, uuid, luid, its mask, and the fields from totalGlobalMem to
+        maxGridSize, as CUDA 10 to 13 and HIP 6 have them, and then zeros. ``int()`` is its address.
         """
         from .property_struct import struct_of
 
         return struct_of(self)
 
     def name(self) -> str:
-        """What the vendor calls it."""
+        """The vendor's name of it."""
         return self._facts.get("name", "")
 
     def uuid(self) -> str:
-        """The 32 hexadecimal digits of the 16 bytes that tell it from all others.
+        """The 16 bytes of its unique id, as 32 hexadecimal digits.
 
         nvidia-smi's text is hamr.device_properties(i)["uuid"].
         """
         digits = self._facts.get("uuid", "").removeprefix("GPU-").replace("-", "")
-        if len(digits) == 16:  # HIP's bytes are the digits of a number themselves
+        if len(digits) == 16:  # HIP's bytes are the text of a number
             digits = digits.encode().hex()
         return digits
 

@@ -1,4 +1,4 @@
-"""What PTX says of its kernels' parameters: how large each is, and whether it is a float."""
+"""Reading the parameters of kernels in PTX: the size of each, and whether it is a float."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Whether a parameter is an integer, a float, or bytes of which nothing more is said.
+#: A parameter is an integer, a float, or just bytes.
 INTEGER, FLOAT, BYTES = "i", "f", "b"
 
-#: The kind and the bytes of PTX's types. Those of half precision are what NumPy's scalars are for.
+#: The kind and the bytes of PTX's types. For half precision use NumPy's scalars.
 _TYPES = {f"{kind}{bits}": (INTEGER, bits // 8) for kind in "su" for bits in (8, 16, 32, 64)}
 _TYPES |= {f"b{bits}": (BYTES, bits // 8) for bits in (8, 16, 32, 64, 128)}
 _TYPES |= {"f32": (FLOAT, 4), "f64": (FLOAT, 8)}
 _TYPES |= {"f16": (BYTES, 2), "bf16": (BYTES, 2), "f16x2": (BYTES, 4)}
 
-# What is no code: names of files may hold what looks like a comment, and comments like code.
+# Strings and comments: file names may look like comments, and comments like code.
 _ASIDE = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^()]*)\))?")
 _WORD = re.compile(r"\.?[\w$%]+|\S")
@@ -25,7 +25,7 @@ _WORD = re.compile(r"\.?[\w$%]+|\S")
 
 def is_ptx(image: bytes) -> bool:
     """Whether code is text that the driver compiles, and no cubin or fatbin."""
-    head = image[:256].rstrip(b"\0")  # which text may end with
+    head = image[:256].rstrip(b"\0")  # text may end with zeros
     return b"\0" not in head and not head.startswith(b"\x7fELF") and b".version" in image
 
 
@@ -45,7 +45,7 @@ def parameters_of(image: bytes) -> dict[str, tuple[tuple[str, str, int], ...]]:
 
 
 def _parameters(text: str) -> Iterator[tuple[str, str, int]]:
-    """What stands between a kernel's parentheses; KeyError or ValueError where it is not PTX."""
+    """The parameters in a kernel's parentheses; KeyError or ValueError if that is not PTX."""
     if not text.strip():
         return
     for declaration in text.split(","):

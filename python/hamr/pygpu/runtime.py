@@ -10,20 +10,20 @@ _ALLOCATORS = {
     "hip": (Allocator.hip, Allocator.hip_uva, Allocator.hip_host),
 }
 
-#: The allocators of the runtime that serves, once that is known: of the devices' memory, as
-#: cudaMalloc's, of managed memory, and of page-locked host memory.
+#: The allocators of the runtime that serves, once it is known: of device memory, as cudaMalloc's,
+#: of managed memory, and of page-locked host memory.
 serving: list[Allocator] = []
 
 
 def serve() -> list[Allocator]:
-    """What ``serving`` holds from now on."""
+    """Fill ``serving``, and return it."""
     if not serving:
         serving.extend(_ALLOCATORS[runtime()])
     return serving
 
 
 def device_allocator() -> Allocator:
-    """Hamr's allocator of the devices' memory, as cudaMalloc's."""
+    """Hamr's allocator of device memory, as cudaMalloc's."""
     return serve()[0]
 
 
@@ -38,5 +38,5 @@ def use_hip() -> bool:
 
 
 def cuda_enabled() -> bool:
-    """Whether there is a device to use, of CUDA's or HIP's."""
+    """Whether there is a device of CUDA or HIP."""
     return device_count(runtime()) > 0

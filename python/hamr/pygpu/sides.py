@@ -1,4 +1,4 @@
-"""The two sides of an array: memory of the host and of a device, in either order, and copies."""
+"""The two sides of an array, on the host and on a device, in C or Fortran order, and copies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def strides_in(shape: tuple[int, ...], itemsize: int, order: str) -> tuple[int, 
 
 
 def order_of(array: _native.Array) -> str:
-    """The order of elements: "F" if they lie in that alone, else "C"."""
+    """The order of elements: "F" if they are only in Fortran order, else "C"."""
     fortran = array.is_fortran_contiguous and not array.is_contiguous
     return _FORTRAN_ORDER if fortran else _C_ORDER
 
@@ -68,7 +68,7 @@ def new_array(
 
 
 def new_host_side(shape: tuple[int, ...], element: str, order: str) -> Any:
-    """NumPy's array in new memory, which is not initialised; a Buffer without NumPy."""
+    """A NumPy array in new memory, which is not initialised; a Buffer without NumPy."""
     try:
         import numpy
     except ImportError:
@@ -85,7 +85,7 @@ def reversed_view(array: _native.Array) -> _native.Array:
 def copy_elements(target: _native.Array, source: _native.Array) -> None:
     """Write the elements of one array to another of the same shape, as cudaMemcpy does.
 
-    When it returns the host may use its side again, page-locked memory included.
+    When it returns the host may use its side again, even if that is page-locked.
     """
     if is_pinned(source._allocator) or not target._transfer:
         waiting = target._snapshot(_native.Array)
@@ -97,7 +97,7 @@ def copy_elements(target: _native.Array, source: _native.Array) -> None:
 
 
 def enqueue(target: _native.Array, source: _native.Array, stream: Any) -> None:
-    """Begin a copy on a stream, between a device and host memory; a page-locked one goes on."""
+    """Enqueue a copy between a device and host memory; asynchronous if that is page-locked."""
     sides = []
     for side in (target, source):
         moved = side._snapshot(_native.Array)
@@ -110,7 +110,7 @@ def enqueue(target: _native.Array, source: _native.Array, stream: Any) -> None:
 
 
 def host_array(array: Any) -> _native.Array:
-    """The host's side over a NumPy array, or another exporter of host memory."""
+    """An array over a NumPy array, or over another exporter of host memory."""
     shared = array if isinstance(array, Buffer) else buffer(array)
     if not shared._host:
         raise TypeError(
@@ -121,7 +121,7 @@ def host_array(array: Any) -> _native.Array:
 
 
 def pinned_array(array: Any) -> _native.Array:
-    """``host_array``, which knows of page-locked memory that it is."""
+    """``host_array``, with the right allocator for page-locked memory."""
     shared = host_array(array)
     if is_pinned(shared._allocator) or not shared._count:
         return shared

@@ -1,9 +1,9 @@
-"""What calls of the runtime API return: status codes, and the last one of each thread.
+"""The status codes of the runtime API's calls, and the last one of each thread.
 
-Functions and classes with PybindGPU's names do not raise for what goes wrong on a device: they
-return a ``cudaError_t`` or keep one for ``last_status()``. Codes and names are those of CUDA's
-runtime API (``driver_types.h``), which since CUDA 10.1 are the driver's, with few exceptions;
-those of HIP are the same where both have them.
+Functions and classes with PybindGPU's names do not raise for errors of a device: they return a
+``cudaError_t`` or keep one for ``last_status()``. Codes and names are those of CUDA's runtime API
+(``driver_types.h``). Since CUDA 10.1 they are the driver's, with few exceptions. HIP's are the
+same if both have them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
-#: Code, name, and what it means, of the runtime API's errors that hamr's calls can lead to.
+#: Code, name and meaning of the runtime API's errors that hamr's calls can cause.
 _TABLE: dict[int, tuple[str, str]] = {
     0: ("cudaSuccess", "no error"),
     1: ("cudaErrorInvalidValue", "invalid argument"),
@@ -81,7 +81,7 @@ _TABLE: dict[int, tuple[str, str]] = {
     999: ("cudaErrorUnknown", "unknown error"),
 }
 
-#: Codes that the driver API uses for what the runtime API has another one for.
+#: Codes of the driver API that have other numbers in the runtime API.
 _OF_DRIVER = {
     34: 46,  # CUDA_ERROR_STUB_LIBRARY: nothing to run on
     808: 46,
@@ -95,7 +95,7 @@ UNKNOWN = 999
 
 
 class StatusCode:
-    """The number that a library returns, as an object: statuses of one kind are equal by it."""
+    """The number that a library returns, as an object. Statuses of one kind compare by it."""
 
     __slots__ = ("_code",)
 
@@ -125,10 +125,10 @@ class StatusCode:
 class cudaError_t(StatusCode):  # noqa: N801
     """A status of CUDA's runtime API, or of HIP's: ``cudaError_t(0)`` is success.
 
-    ``as_int()`` and ``int()`` give the code, ``name`` what the API calls it. Statuses with the
-    same code are equal, and equal to the code. Calling one gives itself, so that both
-    ``a.last_status`` and ``a.last_status()`` are the status. It is true for success, too, as
-    objects are: compare the code with 0.
+    ``as_int()`` and ``int()`` give the code, ``name`` the API's name. Statuses with the same code
+    are equal, and equal to the code. Calling a status returns it, so that both ``a.last_status``
+    and ``a.last_status()`` are the status. As an object it is always true, also for success:
+    compare the code with 0.
     """
 
     __slots__ = ()
@@ -200,8 +200,8 @@ def failed(code: int) -> cudaError_t:
 class call:  # noqa: N801
     """A call of the runtime: ``with call() as c: …``, and then ``c.status``.
 
-    What goes wrong on a device ends the block and becomes the status, which is the calling
-    thread's last error, too. What Python's caller did wrong goes on to that as an exception.
+    An error of a device ends the block and becomes the status, which is also the calling thread's
+    last error. An error of the caller stays an exception.
     """
 
     __slots__ = ("error", "status")
@@ -225,19 +225,19 @@ _OF_DEVICES = (OutOfMemory, BackendUnavailable, DeviceError, ForkError, Internal
 
 
 def cudaGetLastError() -> cudaError_t:  # noqa: N802
-    """The last status of the calling thread that was no success, which is forgotten by that."""
+    """The calling thread's last status that was no success. It is then forgotten."""
     status = _last.status
     _last.status = _NONE
     return status
 
 
 def cudaPeekAtLastError() -> cudaError_t:  # noqa: N802
-    """The last status of the calling thread that was no success."""
+    """The calling thread's last status that was no success. It is kept."""
     return _last.status
 
 
 def cudaGetErrorName(error: cudaError_t | int) -> str:  # noqa: N802
-    """What the runtime API calls a status, as "cudaErrorInvalidValue"."""
+    """The runtime API's name of a status, such as "cudaErrorInvalidValue"."""
     return cudaError_t(error if isinstance(error, int) else error.as_int()).name
 
 

@@ -1,4 +1,4 @@
-"""Devices, streams and events by the runtime API's names: statuses say what goes wrong."""
+"""Devices, streams and events by the runtime API's names. Errors are statuses."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _EVENT_FLAGS = 7  # with cudaEventBlockingSync, and cudaEventInterprocess
 class cudaStream_t(Stream):  # noqa: N801
     """A new stream of the current device: ``cudaStream_t([flags])``.
 
-    With flags 0, as ``cudaStreamCreate`` makes them, it takes turns with the default stream, with
-    1, cudaStreamNonBlocking, it does not. It is a ``hamr.Stream``, and is taken wherever one is.
-    Where none can be made ``last_status()`` says so.
+    With flags 0, as by ``cudaStreamCreate``, it synchronizes with the default stream; with 1,
+    cudaStreamNonBlocking, it does not. It is a ``hamr.Stream``, and accepted wherever one is. If
+    none can be made, ``last_status()`` says so.
     """
 
     _name = "cudaStream_t"
@@ -61,7 +61,7 @@ class cudaStream_t(Stream):  # noqa: N801
         self._status = c.status
 
     def _usable(self) -> int:
-        if not self._value:  # which would be the default stream
+        if not self._value:  # 0 would be the default stream
             raise ValueError(f"stream is {self!r}, which could not be made: {self._status}")
         return super()._usable()
 
@@ -80,8 +80,8 @@ class cudaStream_t(Stream):  # noqa: N801
 class cudaEvent_t(Event):  # noqa: N801
     """A new event of the current device: ``cudaEvent_t([flags])``; ``cudaEventRecord`` records it.
 
-    With flags 0 it keeps the time, for ``cudaEventElapsedTime``, with 2, cudaEventDisableTiming, it
-    does not. Where none can be made ``last_status()`` says so. It is a ``hamr.Event``.
+    With flags 0 it records the time, for ``cudaEventElapsedTime``; with 2, cudaEventDisableTiming,
+    it does not. If none can be made, ``last_status()`` says so. It is a ``hamr.Event``.
     """
 
     _name = "cudaEvent_t"
@@ -143,7 +143,7 @@ def cudaGetDevice() -> tuple[int, cudaError_t]:  # noqa: N802
 
 
 def cudaSetDevice(device: int) -> cudaError_t:  # noqa: N802
-    """Make a device current for the calling thread. Another number than a device's is 101."""
+    """Make a device current for the calling thread. The status is 101 if it does not exist."""
     number = int_of("device", device)
     with call() as c:
         count = core().DeviceCount(runtime())
@@ -161,10 +161,10 @@ def cudaDeviceSynchronize() -> cudaError_t:  # noqa: N802
 
 
 def cudaDeviceReset() -> cudaError_t:  # noqa: N802
-    """Wait for the current device, give back memory that is kept, and forget the last error.
+    """Wait for the current device, release memory that is kept, and forget the last error.
 
-    Unlike the runtime's it leaves the context and all memory in use: arrays of this process, other
-    libraries' as well, go on to live there.
+    Unlike the runtime's function it leaves the context and all memory in use: arrays of this
+    process, also other libraries', stay valid.
     """
     from .status import cudaGetLastError
 
@@ -181,7 +181,7 @@ def cudaDeviceReset() -> cudaError_t:  # noqa: N802
 
 
 def cudaEventRecord(event: cudaEvent_t, stream: Any = None) -> cudaError_t:  # noqa: N802
-    """Have an event stand for the work on a stream so far, by default the default stream."""
+    """Make an event stand for the work on a stream so far, by default the default stream."""
     _check(event)
     if not event._value:
         return failed(_gone(event))
@@ -221,10 +221,10 @@ def cudaEventQuery(event: cudaEvent_t) -> cudaError_t:  # noqa: N802
 def cudaEventElapsedTime(  # noqa: N802
     start: cudaEvent_t, end: cudaEvent_t
 ) -> tuple[float, cudaError_t]:
-    """The milliseconds between two events, and the status; 0.0 where that cannot be told.
+    """The milliseconds between two events, and the status; 0.0 if they are not known.
 
-    That is 400, cudaErrorInvalidResourceHandle, for events that were not recorded, keep no time or
-    are of two devices, and 600, cudaErrorNotReady, before both are over.
+    The status is 400, cudaErrorInvalidResourceHandle, for events that were not recorded, have no
+    time or are of two devices, and 600, cudaErrorNotReady, before both are over.
     """
     for event in (start, end):
         _check(event)
@@ -281,7 +281,7 @@ def cudaStreamWaitEvent(  # noqa: N802
 
 
 def _order(stream: Any) -> Stream | None:
-    """The stream that was given, where None and 0 are the default one; None if it was not made."""
+    """The stream that was given; None and 0 are the default stream. None if it was not made."""
     if isinstance(stream, cudaStream_t) and not stream._value:
         return None
     return as_stream(None if stream is None or stream == 0 else stream, -1, runtime())

@@ -1,4 +1,4 @@
-"""Memory for elements of one type: ``HostAllocator_<dtype>`` and those of the other kinds."""
+"""Memory for elements of one type: ``HostAllocator_<dtype>`` and the other two kinds."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class TypedAllocator:
-    """What the three kinds have in common: memory for elements of one type, taken by ``allocate``.
+    """The base of the three kinds: memory for elements of one type, taken by ``allocate``.
 
-    Pointers from ``ptr()``, and arrays made of them, keep the memory, as the allocator does, until
-    another ``allocate()``.
+    Pointers from ``ptr()``, and arrays made of them, keep the memory. The allocator keeps it until
+    the next ``allocate()``.
     """
 
     __slots__ = ("__weakref__", "_memory")
@@ -56,17 +56,17 @@ class HostAllocator(TypedAllocator):
     _safe = True
 
     def allocate(self, n: int) -> None:
-        """Take memory for ``n`` elements, not initialised, in place of what there was."""
+        """Take new memory for ``n`` elements, not initialised; the old memory is released."""
         self._take(n)
 
 
 class _OfRuntime(TypedAllocator):
-    """Memory that the runtime hands out, which says how that went."""
+    """Memory of the runtime. ``allocate`` returns the status."""
 
     __slots__ = ()
 
     def allocate(self, n: int) -> cudaError_t:
-        """Take memory for ``n`` elements, not initialised, in place of what there was."""
+        """Take new memory for ``n`` elements, not initialised; the old memory is released."""
         with call() as c:
             self._take(n)
         return c.status

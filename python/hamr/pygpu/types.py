@@ -1,4 +1,4 @@
-"""The element types: PybindGPU's enumeration ``dtype``, and what users write for one of them."""
+"""The element types: PybindGPU's enumeration ``dtype``, and reading the types that users give."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = (
     *("float32", "float64", "complex64", "complex128"),
 )
 
-#: Types that arrays and allocators of a shape have besides: those of images and masks.
+#: More types of arrays, and of allocators with a shape: those of images and masks.
 MORE = ("bool", "int8", "uint8", "float16")
 
 #: Second names, of C's types, by what they stand for.
@@ -44,7 +44,7 @@ class UnsupportedDataType(TypeError):
 
 
 class _Members(type):
-    """What makes ``dtype`` look like an enumeration: iteration, ``len``, ``dtype["int16"]``."""
+    """Makes ``dtype`` look like an enumeration: iteration, ``len``, ``dtype["int16"]``."""
 
     __members__: dict[str, dtype]
 
@@ -61,7 +61,7 @@ class _Members(type):
 class dtype(metaclass=_Members):  # noqa: N801
     """The element types, as numbers from 0 on: ``dtype.float64``, ``dtype(7)``.
 
-    ``__members__`` has them by name, and a last member, ``__size__``, that counts them. Second
+    ``__members__`` has them by name. Its last member, ``__size__``, is their number. Second
     names end in ``_alias`` and stand for the same member: ``dtype.double_alias`` is
     ``dtype.float64``.
     """
@@ -155,14 +155,14 @@ SUPPORTED_DTYPES = tuple(dtype(i).name for i in range(len(NAMES)))
 ELEMENTS = {row[0]: number for number, row in enumerate(TABLE) if row[0] in NAMES + MORE}
 NAME_OF = {element: name for name, element in ELEMENTS.items()}
 
-#: The names of element types by what was given before, which costs one look-up then.
+#: A cache: the name of an element type by what users gave for it.
 known: dict[Any, str] = {}
 
 
 def name_for(given: Any) -> str:
     """The name of an element type that a user gave: as name, class, NumPy dtype or member.
 
-    UnsupportedDataType for what is no element type of these arrays, and for what is none at all.
+    UnsupportedDataType if it is no element type of these arrays, or none at all.
     """
     try:
         return known[given]
