@@ -48,6 +48,12 @@ def test_program(name, folder):
     assert run(program).splitlines()[-1] == ENDS[name]
 
 
+def test_tensors(folder):
+    """As Python's own part reads and gives them: tests/sharing/dlpack/test_dlpack_import.py."""
+    program = compile_program(PROGRAMS / "tensors.c", folder / "tensors", TENSORS)
+    assert run(program) == "all strides\n"
+
+
 def test_a_random_walk(folder):
     """Of threads that each have buffers, views, handles and tensors of the same memory."""
     program = compile_program(PROGRAMS / "walk.c", folder / "walk", TENSORS)

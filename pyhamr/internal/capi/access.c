@@ -3,9 +3,6 @@
 
 #include "calls.h"
 
-/* The host's own memory is there without asking anybody. */
-static int in_place(const hamr_array *array, int32_t space) { return space == HAMR_HOST && array->flags & HAMR_HOST_REACHABLE && !is_of_device(array->allocator); }
-
 static hamr_status handle_of(const hamr_buffer *buffer, uint64_t memory, const hamr_array *result, uint64_t access, int32_t mode, hamr_handle **made) {
     Share *share = buffer->held.share;
     if (result->memory == memory) {
@@ -41,8 +38,9 @@ hamr_status capi_access(hamr_buffer *buffer, int32_t space, int32_t device, int3
     Draft result;
     uint64_t access = 0;
     hamr_array array = held_seen(&buffer->held);
-    int apart = !strided && !is_in_order(&array);
-    if (mode == HAMR_PLAIN && !apart && in_place(&array, space)) return handle_of(buffer, array.memory, &array, 0, mode, made);
+    int apart = !strided && !array_contiguous(&array, 0);
+    if (mode == HAMR_PLAIN && !apart && space == HAMR_HOST && host_in_place(&array, array.marks))
+        return handle_of(buffer, array.memory, &array, 0, mode, made);
     GIVE(&buffer->held, &array);
     draft_start(&result);
     if (buffer->cached) array.flags |= HAMR_KEPT;
@@ -55,13 +53,13 @@ hamr_status capi_access(hamr_buffer *buffer, int32_t space, int32_t device, int3
     result.array.flags &= ~(uint32_t)HAMR_KEPT;
     status = handle_of(buffer, array.memory, &result.array, access, mode, made);
     if (status && access) functions->free(functions->end_access(access, 0, 0, NULL, NULL));
-    if (!status && kept && (*made)->held.share) (*made)->held.share->stream = UINT64_MAX; /* others are on streams of theirs */
+    /* Others use it on their own streams. */
+    if (!status && kept && (*made)->held.share) (*made)->held.share->memory.stream = UINT64_MAX;
     return status;
 }
 
 static hamr_status end_handle(hamr_handle *handle, int commit) {
-    if (!handle) return HAMR_OK;
-    if (handle->head.kind != HANDLE) return object_check(handle, HANDLE, "handle");
+    CHECK_RELEASED(handle, handle->head, HANDLE, "handle");
     hamr_status status = HAMR_OK;
     int here = handle->head.generation == capi_generation;
     if (handle->access && here) {
@@ -80,10 +78,7 @@ hamr_status capi_release_handle(hamr_handle *handle) { return end_handle(handle,
 hamr_status capi_abandon_handle(hamr_handle *handle) { return end_handle(handle, 0); }
 
 hamr_status capi_changed(hamr_buffer *buffer) {
-    CHECK(buffer, BUFFER, "buffer");
-    CAPI_LOAD();
-    hamr_array array;
-    GIVE(&buffer->held, &array);
+    USE(buffer, array);
     return keep(capi_functions()->changed(&array));
 }
 
@@ -101,59 +96,42 @@ static hamr_status check_transfer(int32_t transfer) {
 hamr_status capi_set_transfer(hamr_buffer *buffer, int32_t transfer) {
     CHECK(buffer, BUFFER, "buffer");
     hamr_status status = check_transfer(transfer);
-    if (!status) buffer->held.array.transfer = buffer->held.info.transfer = transfer;
+    if (!status) held_set_order(&buffer->held, buffer->held.array.stream, transfer);
     return status;
 }
 
 /* Who has the memory waits for what the old stream holds. */
 hamr_status capi_set_stream(hamr_buffer *buffer, void *stream, int32_t transfer) {
-    CHECK(buffer, BUFFER, "buffer");
+    uint64_t wanted = (uint64_t)(uintptr_t)stream;
+    USE(buffer, array);
     hamr_status status = check_transfer(transfer);
     if (status) return status;
-    CAPI_LOAD();
-    Held *held = &buffer->held;
-    uint64_t wanted = (uint64_t)(uintptr_t)stream;
-    hamr_array array;
-    GIVE(held, &array);
     if ((status = resolve_stream(array.allocator, array.device, &wanted))) return status;
     if (wanted != array.stream && array.memory && is_of_device(array.allocator) &&
         (status = keep(capi_functions()->leave(array.memory, array.stream))))
         return status;
-    held->array.stream = wanted;
-    held->info.stream = (void *)(uintptr_t)wanted;
-    return capi_set_transfer(buffer, transfer);
+    held_set_order(&buffer->held, wanted, transfer);
+    return HAMR_OK;
 }
 
 hamr_status capi_synchronize(const hamr_buffer *buffer) {
-    CHECK(buffer, BUFFER, "buffer");
-    CAPI_LOAD();
-    hamr_array array;
-    GIVE(&buffer->held, &array);
+    USE(buffer, array);
     return keep(capi_functions()->synchronize(&array));
 }
 
 hamr_status capi_wait(const hamr_buffer *buffer, int64_t milliseconds, int32_t *over) {
     CHECK_RESULT(over, "over");
-    CHECK(buffer, BUFFER, "buffer");
-    CAPI_LOAD();
-    hamr_array array;
-    GIVE(&buffer->held, &array);
+    USE(buffer, array);
     return keep(capi_functions()->wait_array(&array, milliseconds < 0 ? INT64_MAX : milliseconds, over));
 }
 
 hamr_status capi_order_before(const hamr_buffer *buffer, void *stream) {
-    CHECK(buffer, BUFFER, "buffer");
-    CAPI_LOAD();
-    hamr_array array;
-    GIVE(&buffer->held, &array);
+    USE(buffer, array);
     return keep(capi_functions()->order_before(&array, (uint64_t)(uintptr_t)stream));
 }
 
 hamr_status capi_order_after(const hamr_buffer *buffer, void *stream) {
-    CHECK(buffer, BUFFER, "buffer");
-    CAPI_LOAD();
-    hamr_array array;
-    GIVE(&buffer->held, &array);
+    USE(buffer, array);
     if (!array.memory || !is_of_device(array.allocator)) return HAMR_OK; /* the host has no streams */
     return keep(capi_functions()->leave(array.memory, (uint64_t)(uintptr_t)stream));
 }

@@ -24,29 +24,23 @@ hamr_status buffer_of(const hamr_array *array, hamr_buffer **made) {
     return buffer_with(array, share, made);
 }
 
-/* The bytes that a shape has; 0 where that is none, or not to be told without the core. */
-static uint64_t bytes_of(int32_t element, int32_t ndim, const int64_t *shape) {
-    uint64_t bytes = (uint64_t)element_size(element);
-    for (int i = 0; i < ndim; i++)
-        if (shape[i] < 0 || __builtin_mul_overflow(bytes, (uint64_t)shape[i], &bytes)) return 0;
-    return bytes;
-}
-
 /* A buffer of memory that is there already. */
 static hamr_buffer *create_from_spare(Draft *draft) {
     hamr_array *array = &draft->array;
     Share *share = NULL;
-    uint64_t bytes = bytes_of(array->element, array->ndim, array->shape);
     if (array->allocator != HAMR_ALLOCATOR_MALLOC || array->stream || array->ndim > SHORT) return NULL;
-    Object *object = spare_take(bytes, &share);
+    for (int i = 0; i < array->ndim; i++)
+        if (array->shape[i] <= 0) return NULL; /* the core says what is wrong, if anything is */
+    int64_t bytes = array_c_strides(array);
+    if (bytes < 0) return NULL;
+    Object *object = spare_take((uint64_t)bytes, &share);
     if (!object) return NULL;
     share->users = 1;
-    array->base = array->pointer = share->base;
-    array->size = bytes;
-    array->marks = share->marks;
+    array->base = array->pointer = share->memory.base;
+    array->size = (uint64_t)bytes;
+    array->marks = share->memory.marks;
     array->flags = share->flags;
-    array->capacity = (int64_t)(bytes / (uint64_t)element_size(array->element));
-    draft_c_strides(draft);
+    array->capacity = bytes / element_size(array->element);
     object->head = (Head){.kind = BUFFER, .generation = capi_generation};
     object->buffer.cached = 0;
     object->buffer.held.array.shape = NULL;
@@ -134,8 +128,7 @@ hamr_status capi_adopt(hamr_buffer **made, void *data, int32_t element, int32_t 
 }
 
 hamr_status capi_release(hamr_buffer *buffer) {
-    if (!buffer) return HAMR_OK;
-    if (buffer->head.kind != BUFFER) return object_check(buffer, BUFFER, "buffer");
+    CHECK_RELEASED(buffer, buffer->head, BUFFER, "buffer");
     held_end(&buffer->held);
     object_free(buffer);
     return HAMR_OK;
@@ -161,7 +154,7 @@ const hamr_info *capi_handle_info(const hamr_handle *handle) {
 /* Whoever has an address of a device's memory may use it on any stream. Of other memory the info has it. */
 static void *tell(const Held *held) {
     if (!held) return NULL;
-    if (held->share && held->share->pooled) held->share->address_known = 1;
+    if (held->share && !(held->info.flags & HAMR_INFO_ADDRESS)) memory_tell_address(&held->share->memory);
     return (void *)(uintptr_t)held->array.pointer;
 }
 
@@ -169,39 +162,22 @@ void *capi_data(const hamr_buffer *buffer) { return tell(held_of(buffer, BUFFER,
 
 void *capi_handle_data(const hamr_handle *handle) { return tell(held_of(handle, HANDLE, "handle")); }
 
-__extension__ typedef __int128 Wide;
-
-/* Where the bytes start and end that the elements have, from element zero on; 0: there are none. */
-static int span(const hamr_array *array, Wide *low, Wide *high) {
-    *low = 0;
-    *high = element_size(array->element);
-    for (int i = 0; i < array->ndim; i++) {
-        if (array->shape[i] == 0) return 0;
-        Wide reach = (Wide)array->strides[i] * (array->shape[i] - 1);
-        if (reach < 0) *low += reach;
-        else *high += reach;
-    }
-    return 1;
-}
-
 static hamr_status check_inside(const hamr_array *source, const hamr_array *view, int64_t *offset) {
-    Wide low, high, first, last;
-    int64_t bytes = element_size(view->element);
-    if (!span(view, &first, &last)) {
+    int64_t low, high, first, last;
+    int touched = array_span(view, &first, &last);
+    if (!touched) {
         *offset = 0; /* of no elements */
         return HAMR_OK;
     }
-    for (int i = 0; i < view->ndim; i++) /* strides of zero make many of few */
-        if (__builtin_mul_overflow(bytes, view->shape[i], &bytes))
-            return fail(HAMR_ERROR_VALUE, "shape has %lld in dimension %d: accepted are sizes whose bytes fit in 63 bits", (long long)view->shape[i], i);
-    int there = span(source, &low, &high);
-    if (there && first + *offset >= low && last + *offset <= high) return HAMR_OK;
+    if (touched > 0 && array_span(source, &low, &high) > 0 && !__builtin_add_overflow(first, *offset, &first) &&
+        !__builtin_add_overflow(last, *offset, &last) && first >= low && last <= high)
+        return HAMR_OK;
     return fail(HAMR_ERROR_INDEX, "offset is %lld bytes, and with shape and strides it reaches outside of the buffer's elements", (long long)*offset);
 }
 
 /* Another buffer of the memory, without room behind its elements. */
 static hamr_status beside(const hamr_buffer *buffer, hamr_array array, hamr_buffer **made) {
-    array.capacity = count_of(&array);
+    array.capacity = array_count(&array);
     array.flags &= ~(uint32_t)HAMR_GROWS;
     Share *share = buffer->held.share;
     if (share) atomic_fetch_add(&share->users, 1);
@@ -217,7 +193,7 @@ hamr_status capi_view(const hamr_buffer *buffer, hamr_buffer **made, int64_t off
     hamr_status status = draft_shape(&draft, element ? element : buffer->held.array.element, ndim, shape);
     for (int i = 0; !status && i < ndim; i++)
         if (shape[i] < 0) status = fail(HAMR_ERROR_VALUE, "shape has %lld in dimension %d: accepted are 0 and more", (long long)shape[i], i);
-    if (!status && !strides) status = draft_c_strides(&draft);
+    if (!status) status = draft_c_strides(&draft);
     if (status) return status;
     if (strides && ndim) memcpy(draft.array.strides, strides, (size_t)ndim * sizeof *strides);
     hamr_array array = held_seen(&buffer->held); /* from now on others use the memory, too */

@@ -11,7 +11,7 @@ static hamr_status become(hamr_buffer *buffer, hamr_array *result) {
     uint64_t before = memory_of(held), stream = held->array.stream;
     Share *old = held->share, *share = old;
     int same = result->memory == before;
-    if (same && old) old->size = result->size; /* it may have grown */
+    if (same && old) old->memory.size = result->size; /* it may have grown */
     if (!same && !(share = result->memory ? share_new(result) : NULL) && result->memory) return fail(HAMR_ERROR_MEMORY, "no memory for a handle");
     hamr_status status = held_become(held, result, share);
     if (same) return status;
@@ -38,15 +38,15 @@ static hamr_status begin(hamr_buffer *buffer, hamr_array *array, Draft *result) 
 static hamr_status end(hamr_buffer *buffer, hamr_error *error, Draft *result) { return error ? keep(error) : become(buffer, &result->array); }
 
 hamr_status capi_reserve(hamr_buffer *buffer, int64_t size, const void *value) {
+    Draft single;
     BEGIN(buffer);
-    hamr_array single = single_value(array.element, value);
-    return end(buffer, capi_functions()->reserve(&array, size, value ? &single : NULL, &result.array), &result);
+    return end(buffer, capi_functions()->reserve(&array, size, draft_value(&single, array.element, value), &result.array), &result);
 }
 
 hamr_status capi_resize(hamr_buffer *buffer, int32_t ndim, const int64_t *shape, const void *value) {
+    Draft single;
     BEGIN(buffer);
-    hamr_array single = single_value(array.element, value);
-    return end(buffer, capi_functions()->resize(&array, ndim, shape, value ? &single : NULL, &result.array), &result);
+    return end(buffer, capi_functions()->resize(&array, ndim, shape, draft_value(&single, array.element, value), &result.array), &result);
 }
 
 /* Leaves nothing, of memory that is the caller's then. */
@@ -87,97 +87,72 @@ hamr_status capi_take(hamr_buffer *buffer, hamr_buffer **made) {
     return HAMR_OK;
 }
 
-hamr_status capi_assign(hamr_buffer *buffer, const hamr_buffer *other) {
+static hamr_status draft_buffer(Draft *from, const hamr_buffer *other) {
     CHECK(other, BUFFER, "other");
-    BEGIN(buffer);
-    hamr_array from;
-    GIVE(&other->held, &from);
-    return end(buffer, capi_functions()->assign(&array, &from, &result.array), &result);
+    CAPI_LOAD();
+    return held_give(&other->held, &from->array);
+}
+
+/* The body of a change of the buffer by what given makes the draft from. */
+#define CHANGE(given, name, ...)                                                            \
+    do {                                                                                    \
+        Draft from;                                                                         \
+        hamr_status given_ = given;                                                         \
+        if (given_) return given_;                                                          \
+        BEGIN(buffer);                                                                      \
+        return end(buffer, capi_functions()->name(&array, __VA_ARGS__, &result.array), &result); \
+    } while (0)
+
+hamr_status capi_assign(hamr_buffer *buffer, const hamr_buffer *other) {
+    CHANGE(draft_buffer(&from, other), assign, &from.array);
 }
 
 hamr_status capi_assign_values(hamr_buffer *buffer, int32_t element, const void *values, int64_t size) {
-    hamr_status status = check_values(element, values, size);
-    if (status) return status;
-    BEGIN(buffer);
-    int64_t dimensions[2];
-    hamr_array from = values_array(element, values, size, dimensions);
-    return end(buffer, capi_functions()->assign(&array, &from, &result.array), &result);
+    CHANGE(draft_values(&from, element, values, size), assign, &from.array);
 }
 
 hamr_status capi_append(hamr_buffer *buffer, const hamr_buffer *other) {
-    CHECK(other, BUFFER, "other");
-    BEGIN(buffer);
-    hamr_array from;
-    GIVE(&other->held, &from);
-    return end(buffer, capi_functions()->append(&array, &from, &result.array), &result);
+    CHANGE(draft_buffer(&from, other), append, &from.array);
 }
 
 hamr_status capi_append_values(hamr_buffer *buffer, int32_t element, const void *values, int64_t size) {
-    hamr_status status = check_values(element, values, size);
-    if (status) return status;
-    BEGIN(buffer);
-    int64_t dimensions[2];
-    hamr_array from = values_array(element, values, size, dimensions);
-    return end(buffer, capi_functions()->append(&array, &from, &result.array), &result);
+    CHANGE(draft_values(&from, element, values, size), append, &from.array);
 }
 
 hamr_status capi_set(hamr_buffer *buffer, int64_t at, const hamr_buffer *other, int64_t start, int64_t size) {
-    CHECK(other, BUFFER, "other");
-    BEGIN(buffer);
-    hamr_array from;
-    GIVE(&other->held, &from);
-    return end(buffer, capi_functions()->set(&array, at, &from, start, size, &result.array), &result);
+    CHANGE(draft_buffer(&from, other), set, at, &from.array, start, size);
 }
 
 hamr_status capi_set_values(hamr_buffer *buffer, int64_t at, int32_t element, const void *values, int64_t size) {
-    hamr_status status = check_values(element, values, size);
-    if (status) return status;
-    BEGIN(buffer);
-    int64_t dimensions[2];
-    hamr_array from = values_array(element, values, size, dimensions);
-    return end(buffer, capi_functions()->set(&array, at, &from, 0, size, &result.array), &result);
-}
-
-hamr_status capi_get_values(const hamr_buffer *buffer, int64_t start, int32_t element, void *values, int64_t size) {
-    hamr_status status = check_values(element, values, size);
-    if (status) return status;
-    CHECK(buffer, BUFFER, "buffer");
-    CAPI_LOAD();
-    Draft result;
-    int64_t dimensions[2];
-    hamr_array from, to = values_array(element, values, size, dimensions);
-    GIVE(&buffer->held, &from);
-    draft_start(&result);
-    status = keep(capi_functions()->set(&to, 0, &from, start, size, &result.array));
-    if (!status && result.array.memory) capi_functions()->release(result.array.memory);
-    return status;
+    CHANGE(draft_values(&from, element, values, size), set, at, &from.array, 0, size);
 }
 
 hamr_status capi_write(hamr_buffer *buffer, const hamr_buffer *other) {
-    CHECK(other, BUFFER, "other");
-    BEGIN(buffer);
-    hamr_array from;
-    GIVE(&other->held, &from);
-    return end(buffer, capi_functions()->write(&array, &from, &result.array), &result);
+    CHANGE(draft_buffer(&from, other), write, &from.array);
 }
 
 hamr_status capi_fill(hamr_buffer *buffer, int32_t element, const void *value) {
-    hamr_status status = check_values(element, value, 1);
+    CHANGE(draft_values(&from, element, value, 1), fill, draft_value(&from, element, value));
+}
+
+hamr_status capi_get_values(const hamr_buffer *buffer, int64_t start, int32_t element, void *values, int64_t size) {
+    Draft result, to;
+    hamr_status status = draft_values(&to, element, values, size);
     if (status) return status;
-    BEGIN(buffer);
-    hamr_array single = single_value(element, value);
-    return end(buffer, capi_functions()->fill(&array, &single, &result.array), &result);
+    USE(buffer, from);
+    draft_start(&result);
+    status = keep(capi_functions()->set(&to.array, 0, &from, start, size, &result.array));
+    if (!status && result.array.memory) capi_functions()->release(result.array.memory);
+    return status;
 }
 
 hamr_status capi_copy(const hamr_buffer *buffer, hamr_buffer **made, int32_t element, const hamr_place *place) {
     CHECK_RESULT(made, "made");
     CHECK(buffer, BUFFER, "buffer");
     if (element && !element_size(element)) return fail(HAMR_ERROR_TYPE, "element is %d: accepted are 0 and the types of hamr_element_type", element);
-    CAPI_LOAD();
     Draft result, there;
     hamr_status status = HAMR_OK;
-    hamr_array array;
-    GIVE(&buffer->held, &array);
+    USE(buffer, array);
     int32_t allocator = HAMR_ALLOCATOR_SAME, device = array.device;
     if (place) {
         hamr_place known = *place;
@@ -234,8 +209,7 @@ static void settle(Held *held, const Held *from) {
     if (held->array.shape != from->dimensions) return;
     held->array.shape = held->dimensions;
     held->array.strides = held->dimensions + held->array.ndim;
-    held->info.shape = held->array.shape;
-    held->info.strides = held->array.strides;
+    held_describe(held);
 }
 
 hamr_status capi_swap(hamr_buffer *one, hamr_buffer *other) {
@@ -257,11 +231,9 @@ hamr_status capi_reshape(const hamr_buffer *buffer, hamr_buffer **made, int32_t 
     CHECK_RESULT(made, "made");
     CHECK(buffer, BUFFER, "buffer");
     if (copying < 0 || copying > 2) return fail(HAMR_ERROR_VALUE, "copying is %d: accepted are 0, 1 and 2", copying);
-    CAPI_LOAD();
     Draft result;
     int32_t is_view = 0;
-    hamr_array array;
-    GIVE(&buffer->held, &array);
+    USE(buffer, array);
     draft_start(&result);
     hamr_status status = keep(capi_functions()->reshape(&array, ndim, shape, copying, &result.array, &is_view));
     if (status) return status;
@@ -275,26 +247,19 @@ hamr_status capi_text(const hamr_buffer *buffer, int64_t limit, char **text) {
     CHECK_RESULT(text, "text");
     CHECK(buffer, BUFFER, "buffer");
     if (limit < 0) return fail(HAMR_ERROR_VALUE, "limit is %lld: accepted are 0, for all, and more", (long long)limit);
-    CAPI_LOAD();
-    hamr_array array;
-    GIVE(&buffer->held, &array);
+    USE(buffer, array);
     return keep(capi_functions()->text(&array, limit, text));
 }
 
 void capi_free_text(char *text) { free(text); }
-
-static const char *const allocator_names[] = {
-#define NAME(allocator, number, name, ...) name,
-    HAMR_ALLOCATOR_FACTS(NAME)
-};
 
 hamr_status capi_print(const hamr_buffer *buffer) {
     char *text = NULL;
     hamr_status status = capi_text(buffer, 0, &text);
     if (status) return status;
     const hamr_info *info = &buffer->held.info;
-    const char *allocator = info->allocator >= 0 && info->allocator < HAMR_ALLOCATOR_COUNT ? allocator_names[info->allocator] : "none";
-    printf("allocator %s, device %d, size %lld, capacity %lld, address %p\n%s\n", allocator, info->device, (long long)info->size,
+    const AllocatorFacts *facts = allocator_facts(info->allocator);
+    printf("allocator %s, device %d, size %lld, capacity %lld, address %p\n%s\n", facts ? facts->name : "none", info->device, (long long)info->size,
            (long long)info->capacity, (void *)(uintptr_t)buffer->held.array.pointer, text);
     free(text);
     return HAMR_OK;

@@ -1,10 +1,11 @@
 /* Tensors of DLPack, https://dmlc.github.io/dlpack/latest/c_api.html, given out and taken. */
-#include "base/dlpack.h"
+#include "plain/dlpack.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "calls.h"
+#include "plain/tensor.h"
 
 /* What a consumer holds. */
 typedef struct {
@@ -16,25 +17,10 @@ typedef struct {
     int64_t dimensions[];
 } Export;
 
-static const struct {
-    int32_t device, number;
-} allocators[] = {
-#define DEVICE(allocator, number, name, backend, kind, reach, shared, ordered, device, ...) {device, number},
-    HAMR_ALLOCATOR_FACTS(DEVICE)
-};
-
-static DLDataType type_of(int32_t element) {
-    switch (element) {
-#define TYPE(type, number, name, size, kind, code, bits, ...) case number: return (DLDataType){code, bits, 1};
-        HAMR_ELEMENT_TYPES(TYPE)
-    default: return (DLDataType){0, 0, 0};
-    }
-}
-
 static void finish(Export *export) {
     if (export->share) {
         share_leave(export->share);
-        share_end(export->share, export->share->stream);
+        share_end(export->share, export->share->memory.stream);
     }
     free(export);
 }
@@ -43,46 +29,31 @@ static void delete_versioned(DLManagedTensorVersioned *tensor) { finish(tensor->
 
 static void delete_old(DLManagedTensor *tensor) { finish(tensor->manager_ctx); }
 
-/* Strides in elements; where one means nothing it is that of C order, which consumers may look at. */
-static hamr_status write_dimensions(const hamr_array *array, int64_t count, int64_t *shape, int64_t *strides) {
-    int64_t size = element_size(array->element), step = 1;
-    for (int i = array->ndim - 1; i >= 0; i--) {
-        int64_t n = shape[i] = array->shape[i], stride = array->strides[i];
-        if (count && n > 1 && stride % size != 0)
-            return fail(HAMR_ERROR_VALUE, "strides has %lld bytes in dimension %d: DLPack counts elements, here of %lld bytes; copy makes a buffer in C order",
-                        (long long)stride, i, (long long)size);
-        strides[i] = count && n > 1 ? stride / size : step;
-        if (n > 1 && count) step *= n;
-    }
-    return HAMR_OK;
-}
-
 static hamr_status order(const hamr_buffer *buffer, const hamr_array *array, void *stream) {
     if (stream == HAMR_NO_ORDER) return HAMR_OK;
     return stream && is_of_device(array->allocator) ? capi_order_before(buffer, stream) : capi_synchronize(buffer);
 }
 
 static hamr_status export_to(const hamr_buffer *buffer, void *stream, int versioned, Export **made) {
-    CHECK(buffer, BUFFER, "buffer");
-    CAPI_LOAD();
-    hamr_array array;
-    GIVE(&buffer->held, &array);
-    int32_t device = array.allocator >= 0 && array.allocator < HAMR_ALLOCATOR_COUNT ? allocators[array.allocator].device : 0;
-    if (!device) return fail(HAMR_ERROR_VALUE, "DLPack has no device for memory of allocator %d: access for the host and copy bring the elements there", array.allocator);
-    if (!versioned && array.flags & HAMR_READ_ONLY) return fail(HAMR_ERROR_VALUE, "the buffer is read-only, which DLPack could not say before version 1: accepted is to_dlpack");
-    int64_t count = buffer->held.info.size;
+    DLTensor tensor;
+    USE(buffer, array);
+    int32_t device = dlpack_type_of(array.allocator);
+    if (!device)
+        return fail(HAMR_ERROR_VALUE, "DLPack has no device for memory of allocator %d: access for the host and copy bring the elements there",
+                    array.allocator);
+    if (!versioned && array.flags & HAMR_READ_ONLY)
+        return fail(HAMR_ERROR_VALUE, "the buffer is read-only, which DLPack could not say before version 1: accepted is to_dlpack");
     Export *export = malloc(sizeof *export + 2 * (size_t)array.ndim * sizeof *export->dimensions);
     if (!export) return fail(HAMR_ERROR_MEMORY, "no memory for a tensor");
-    int64_t *shape = export->dimensions, *strides = shape + array.ndim;
-    hamr_status status = write_dimensions(&array, count, shape, strides);
-    if (!status) status = order(buffer, &array, stream);
+    int i = tensor_fill(&tensor, &array, device, export->dimensions);
+    hamr_status status = i < 0 ? order(buffer, &array, stream)
+                               : fail(HAMR_ERROR_VALUE, "strides has %lld bytes in dimension %d: DLPack counts elements, here of %lld bytes; "
+                                                        "copy makes a buffer in C order",
+                                      (long long)array.strides[i], i, (long long)element_size(array.element));
     if (status) {
         free(export);
         return status;
     }
-    int numbered = device == kDLCUDA || device == kDLROCM;
-    DLTensor tensor = {.data = count ? (void *)(uintptr_t)array.pointer : NULL, .device = {device, numbered && array.device > 0 ? array.device : 0},
-                       .ndim = array.ndim, .dtype = type_of(array.element), .shape = shape, .strides = strides};
     export->share = buffer->held.share;
     if (export->share) atomic_fetch_add(&export->share->users, 1);
     if (versioned)
@@ -118,11 +89,10 @@ static hamr_status read_tensor(const DLTensor *tensor, Draft *draft) {
     hamr_status status = keep(capi_functions()->parse_dlpack(tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes, &element));
     if (!status) status = draft_shape(draft, element, tensor->ndim, tensor->shape);
     if (!status && !tensor->strides) status = draft_c_strides(draft);
-    for (int i = 0; !status && tensor->strides && i < array->ndim; i++)
-        if (__builtin_mul_overflow(tensor->strides[i], element_size(element), &array->strides[i])) {
-            if (array->shape[i] > 1) return fail(HAMR_ERROR_VALUE, "strides has %lld elements in dimension %d: accepted are those whose bytes fit in 64 bits", (long long)tensor->strides[i], i);
-            array->strides[i] = element_size(element);
-        }
+    int i = !status && tensor->strides ? tensor_read_strides(tensor, array) : -1;
+    if (i >= 0)
+        return fail(HAMR_ERROR_VALUE, "strides has %lld elements in dimension %d: accepted are those whose bytes fit in 64 bits",
+                    (long long)tensor->strides[i], i);
     if (status) return status;
     /* NULL stays NULL whatever the offset, so that the core refuses it for elements. */
     if (tensor->data && __builtin_add_overflow((uint64_t)(uintptr_t)tensor->data, tensor->byte_offset, &array->pointer))

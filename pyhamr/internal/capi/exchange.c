@@ -5,7 +5,7 @@
 
 /* One array grows where the memory is: the one that has it already. */
 static void leave_room(hamr_array *array) {
-    array->capacity = count_of(array);
+    array->capacity = array_count(array);
     array->flags &= ~(uint32_t)HAMR_GROWS;
 }
 

@@ -1,6 +1,6 @@
-/* Device memory that a library has freed, for its next allocation of as much on the same stream: neither calls into
- * Go then. Work on the stream runs in its order, so that nobody has to wait. The core counts the memory as the library's
- * until it takes it back, which it does before it takes any from the system, and before it counts. */
+/* Device memory that a library has freed is kept for its next allocation of the same size on the same stream. Neither
+ * calls into Go then. Work on the stream runs in order, so nobody has to wait. The core counts the memory as the
+ * library's until it takes it back: before it takes memory from the system, and before it counts. */
 #ifndef HAMR_CAPI_GRANTED_H
 #define HAMR_CAPI_GRANTED_H
 

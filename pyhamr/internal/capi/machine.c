@@ -11,6 +11,12 @@
         if (!(value)) return fail(HAMR_ERROR_VALUE, name " is NULL: accepted is a name");                \
     } while (0)
 
+/* The body of what one call about a backend does, once its results have places. */
+#define ASK(call)                     \
+    CHECK_NAME("backend", backend);   \
+    CAPI_LOAD();                      \
+    return keep(capi_functions()->call)
+
 /* Of functions without a result, whose call succeeds or fails from here on. */
 #define LOAD_AND_FORGET()     \
     do {                      \
@@ -22,36 +28,26 @@ const char *capi_library_version(void) { return capi_load() ? "" : capi_function
 
 hamr_status capi_device_count(const char *backend, int32_t *count) {
     CHECK_RESULT(count, "count");
-    CHECK_NAME("backend", backend);
-    CAPI_LOAD();
-    return keep(capi_functions()->device_count(backend, count));
+    ASK(device_count(backend, count));
 }
 
 hamr_status capi_current_device(const char *backend, int32_t *device) {
     CHECK_RESULT(device, "device");
-    CHECK_NAME("backend", backend);
-    CAPI_LOAD();
-    return keep(capi_functions()->current_device(backend, device));
+    ASK(current_device(backend, device));
 }
 
 hamr_status capi_enter_device(const char *backend, int32_t device, uint64_t *before) {
     CHECK_RESULT(before, "before");
-    CHECK_NAME("backend", backend);
-    CAPI_LOAD();
-    return keep(capi_functions()->activate(backend, device, before));
+    ASK(activate(backend, device, before));
 }
 
 hamr_status capi_leave_device(const char *backend, uint64_t before) {
-    CHECK_NAME("backend", backend);
-    CAPI_LOAD();
-    return keep(capi_functions()->restore(backend, before));
+    ASK(restore(backend, before));
 }
 
 hamr_status capi_can_access_peer(const char *backend, int32_t user, int32_t owner, int32_t *can) {
     CHECK_RESULT(can, "can");
-    CHECK_NAME("backend", backend);
-    CAPI_LOAD();
-    return keep(capi_functions()->can_access(backend, user, owner, can));
+    ASK(can_access(backend, user, owner, can));
 }
 
 hamr_status capi_enable_peer(const char *backend, int32_t user, int32_t owner) {
@@ -69,9 +65,7 @@ hamr_status capi_disable_peer(const char *backend, int32_t user, int32_t owner) 
 hamr_status capi_memory_info(const char *backend, int32_t device, int64_t *free, int64_t *total) {
     CHECK_RESULT(free, "free");
     CHECK_RESULT(total, "total");
-    CHECK_NAME("backend", backend);
-    CAPI_LOAD();
-    return keep(capi_functions()->memory_info(backend, device, free, total));
+    ASK(memory_info(backend, device, free, total));
 }
 
 hamr_status capi_locate(const void *address, hamr_found *found) {

@@ -6,18 +6,16 @@
 
 /* The allocator of page-locked memory of the runtime that has an allocator's; HAMR_UNKNOWN_ALLOCATOR: there is none. */
 static int32_t page_locked_beside(int32_t allocator) {
-    const char *backend = backend_of(allocator);
-#define FIND(pinned, number, name, its, kind, ...) \
-    if (backend && kind == HAMR_PINNED && strcmp(backend, its) == 0) return pinned;
-    HAMR_ALLOCATOR_FACTS(FIND)
-#undef FIND
+    const AllocatorFacts *facts = allocator_facts(allocator);
+    for (int32_t i = 0; facts && i < HAMR_ALLOCATOR_COUNT; i++)
+        if (memory_kind(i) == HAMR_PINNED && strcmp(facts->backend, allocator_table[i].backend) == 0) return i;
     return HAMR_UNKNOWN_ALLOCATOR;
 }
 
 static int32_t space_of(int32_t allocator) {
-    const char *backend = backend_of(allocator);
+    const AllocatorFacts *facts = allocator_facts(allocator);
 #define FIND(space, number, name, ...) \
-    if (backend && strcmp(backend, #name) == 0) return space;
+    if (facts && strcmp(facts->backend, #name) == 0) return space;
     HAMR_DEVICE_SPACES(FIND)
 #undef FIND
     return HAMR_HOST;
@@ -66,7 +64,10 @@ hamr_status mirror_create(hamr_buffer *buffer, int32_t initialize, hamr_mirror *
         object_free(mirror);
         return status;
     }
-    if (mode == HAMR_READ && mirror->pinned) mirror->pinned->held.info.flags |= HAMR_INFO_READ_ONLY;
+    if (mode == HAMR_READ && mirror->pinned) {
+        mirror->pinned->held.array.flags |= HAMR_READ_ONLY;
+        held_describe(&mirror->pinned->held);
+    }
     *made = mirror;
     return HAMR_OK;
 }
@@ -82,8 +83,7 @@ void *mirror_data(const hamr_mirror *mirror) {
 }
 
 static hamr_status end_mirror(hamr_mirror *mirror, int commit) {
-    if (!mirror) return HAMR_OK;
-    if (mirror->head.kind != MIRROR) return object_check(mirror, MIRROR, "mirror");
+    CHECK_RELEASED(mirror, mirror->head, MIRROR, "mirror");
     int here = mirror->head.generation == capi_generation;
     hamr_status status = HAMR_OK;
     if (commit && mirror->pinned && mirror->mode != HAMR_READ)

@@ -113,6 +113,13 @@ hamr_status object_check(const void *object, Kind kind, const char *name);
         if (check_) return check_;                                    \
     } while (0)
 
+/* The same of what is released, and may be of a parent's; there is nothing to do for NULL. */
+#define CHECK_RELEASED(object, head, wanted, name)                            \
+    do {                                                                      \
+        if (!(object)) return HAMR_OK;                                        \
+        if ((head).kind != (wanted)) return object_check(object, wanted, name); \
+    } while (0)
+
 /* Where a result goes. */
 #define CHECK_RESULT(made, name)                                                                          \
     do {                                                                                                  \

@@ -6,24 +6,17 @@
 
 #include "hamr/functions.h"
 #include "hamr/interface.h"
+#include "plain/memory.h"
 
 typedef struct Share {
+    Memory memory;
     atomic_int users;
-    int32_t allocator;
-    _Atomic uint64_t token; /* 0: the core was not told of the memory yet */
-    uint64_t generation;
-    uint64_t stream;    /* what the memory is released in the order of */
-    uint64_t base;
-    uint64_t size;
-    uint64_t marks;
     uint64_t lease;     /* Go's number of what the store has given, which ends with the memory; or 0 */
     uint32_t flags;     /* of a new array there */
     char temporary;     /* a copy for one handle, which says on which stream it is */
     char foreign;       /* somebody else's, whose release waits for nobody else's work */
     char pristine;      /* the core was told nothing but to make it */
     char pythons;       /* Python had it first, and is told when it is over */
-    char pooled;        /* by the core, which may hand it out again */
-    atomic_char address_known; /* to others, who need not say on which streams they use it */
     uint64_t key;       /* for finished */
     hamr_finished_function finished; /* of memory that the core is told of late; NULL else */
     struct Kept *kept;  /* what lasts as long as the memory is used */
@@ -44,9 +37,8 @@ Share *share_new(const hamr_array *array); /* takes over the token, also where t
 int share_keep(Share *share, uint64_t key, hamr_finished_function finished); /* 0: no memory */
 void share_end(Share *share, uint64_t stream); /* of one user, who was on a stream */
 void share_leave(Share *share); /* a consumer is done, whose stream may have ended */
-int is_of_device(int32_t allocator);
-const char *backend_of(int32_t allocator); /* NULL of a number that is none */
-int is_ordered(int32_t allocator);
-int is_reused(int32_t allocator); /* the core may hand it out again */
+
+/* 0: the core was not told of the memory yet. Whoever sees the token sees the marks. */
+static inline uint64_t share_token(const Share *share) { return __atomic_load_n(&share->memory.token, __ATOMIC_ACQUIRE); }
 
 #endif

@@ -66,8 +66,7 @@ hamr_status shared_frame(const hamr_shared *shared, const void **frame, size_t *
 
 /* A forked child has the descriptors, too, and what they are of. */
 hamr_status shared_release(hamr_shared *shared) {
-    if (!shared) return HAMR_OK;
-    if (shared->numbered.head.kind != SHARED) return object_check(shared, SHARED, "shared");
+    CHECK_RELEASED(shared, shared->numbered.head, SHARED, "shared");
     close_all(shared->numbered.descriptors, shared->numbered.count);
     numbered_free(&shared->numbered);
     return HAMR_OK;

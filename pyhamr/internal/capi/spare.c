@@ -20,7 +20,7 @@ Object *spare_take(uint64_t size, Share **share) {
     Object *object = NULL;
     object_lock();
     Share **at = &spares[(size - 1) / STEP].first;
-    while (*at && (*at)->size != size) at = &(*at)->next;
+    while (*at && (*at)->memory.size != size) at = &(*at)->next;
     if (*at && (object = object_take_locked())) {
         *share = *at;
         *at = (*at)->next;
@@ -32,11 +32,11 @@ Object *spare_take(uint64_t size, Share **share) {
 }
 
 int spare_put(Share *share) {
-    if (!share->pristine || share->allocator != HAMR_ALLOCATOR_MALLOC || share->stream || share->size == 0 || share->size > LARGEST) return 0;
+    if (!share->pristine || share->memory.allocator != HAMR_ALLOCATOR_MALLOC || share->memory.stream || share->memory.size == 0 || share->memory.size > LARGEST) return 0;
     if (capi_traced() || capi_checked() || capi_watched()) return 0;
     int kept = 0;
     object_lock();
-    size_t of = (share->size - 1) / STEP;
+    size_t of = (share->memory.size - 1) / STEP;
     if (spares[of].count < EACH) {
         share->next = spares[of].first;
         spares[of].first = share;
@@ -66,7 +66,7 @@ int64_t spares_drop(int64_t *untold) {
     while (all) {
         Share *share = all;
         all = share->next;
-        functions->release(share->token);
+        functions->release(share->memory.token);
         free(share);
     }
     return made;

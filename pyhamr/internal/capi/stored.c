@@ -21,6 +21,12 @@
         CAPI_LOAD();                \
     } while (0)
 
+#define CHECK_OBJECT(store, id) \
+    do {                        \
+        CHECK_ID(id);           \
+        CHECK_SESSION(store);   \
+    } while (0)
+
 Numbered *numbered_new(Kind kind) {
     Object *object = object_new(kind);
     return object ? &object->numbered : NULL;
@@ -41,7 +47,7 @@ static hamr_status finish(Numbered *numbered, hamr_error *error) {
     return keep(error);
 }
 
-/* A path or, where there is none, "", and Go is told where the default is: it sees what the environment was when the process started. */
+/* The path; "" for the default one. Go sees the environment of the process's start, so it is told where that is. */
 static const char *path_or_default(const char *path) {
     static const char *const names[] = {"HAMR_STORE", "XDG_RUNTIME_DIR"};
     for (int i = 0; !path && i < 2; i++) free(capi_own.functions->configure(names[i], getenv(names[i]) ? getenv(names[i]) : ""));
@@ -63,8 +69,7 @@ hamr_status stored_serve(const char *path, int64_t host_limit, int64_t device_li
 const char *stored_server_path(const hamr_store_server *server) { return object_check(server, SERVER, "server") ? NULL : server->numbered.text; }
 
 hamr_status stored_end_server(hamr_store_server *server) {
-    if (!server) return HAMR_OK;
-    if (server->numbered.head.kind != SERVER) return object_check(server, SERVER, "server");
+    CHECK_RELEASED(server, server->numbered.head, SERVER, "server");
     hamr_status status = is_here(&server->numbered) ? keep(GO->end_server(server->numbered.token)) : HAMR_OK;
     numbered_free(&server->numbered);
     return status;
@@ -84,8 +89,7 @@ hamr_status stored_connect(const char *path, int64_t milliseconds, hamr_store **
 const char *stored_path(const hamr_store *store) { return object_check(store, SESSION, "store") ? NULL : store->numbered.text; }
 
 hamr_status stored_close(hamr_store *store) {
-    if (!store) return HAMR_OK;
-    if (store->numbered.head.kind != SESSION) return object_check(store, SESSION, "store");
+    CHECK_RELEASED(store, store->numbered.head, SESSION, "store");
     hamr_status status = is_here(&store->numbered) ? keep(GO->disconnect(store->numbered.token)) : HAMR_OK;
     numbered_free(&store->numbered);
     return status;
@@ -182,8 +186,7 @@ hamr_status stored_seal(hamr_store_builder *given, hamr_buffer **made) {
 }
 
 hamr_status stored_abort(hamr_store_builder *given) {
-    if (!given) return HAMR_OK;
-    if (given->numbered.head.kind != BUILDER) return object_check(given, BUILDER, "builder");
+    CHECK_RELEASED(given, given->numbered.head, BUILDER, "builder");
     hamr_status status = HAMR_OK;
     if (is_here(&given->numbered)) {
         status = keep(GO->abort(0, given->numbered.token));
@@ -210,23 +213,20 @@ hamr_status stored_get(hamr_store *store, const hamr_store_id *id, int32_t unsaf
     uint64_t lease = 0;
     int32_t sealed;
     CHECK_RESULT(made, "made");
-    CHECK_ID(id);
-    CHECK_SESSION(store);
+    CHECK_OBJECT(store, id);
     draft_start(&result);
     hamr_status status = keep(GO->get(0, store->numbered.token, id, unsafe, milliseconds, &result.array, &lease, &sealed));
     return status ? status : buffer_leased(&result.array, lease, made);
 }
 
 hamr_status stored_delete(hamr_store *store, const hamr_store_id *id, int32_t force) {
-    CHECK_ID(id);
-    CHECK_SESSION(store);
+    CHECK_OBJECT(store, id);
     return keep(GO->delete_object(0, store->numbered.token, id, force));
 }
 
 hamr_status stored_put_name(hamr_store *store, const char *name, const hamr_store_id *id, int32_t replace) {
     CHECK_NAME(name);
-    CHECK_ID(id);
-    CHECK_SESSION(store);
+    CHECK_OBJECT(store, id);
     return keep(GO->put_name(0, store->numbered.token, text_of(name), id, replace));
 }
 
@@ -246,15 +246,13 @@ hamr_status stored_drop_name(hamr_store *store, const char *name) {
 hamr_status stored_exists(hamr_store *store, const hamr_store_id *id, int32_t *there, int32_t *sealed) {
     int32_t unasked;
     CHECK_RESULT(there, "there");
-    CHECK_ID(id);
-    CHECK_SESSION(store);
+    CHECK_OBJECT(store, id);
     return keep(GO->exists(0, store->numbered.token, id, there, sealed ? sealed : &unasked));
 }
 
 /* With the page, which goes to free. */
 static hamr_status describe(const hamr_store *store, const hamr_store_id *id, hamr_store_page **page) {
-    CHECK_ID(id);
-    CHECK_SESSION(store);
+    CHECK_OBJECT(store, id);
     return keep(GO->describe(0, store->numbered.token, id, page));
 }
 
@@ -284,22 +282,19 @@ hamr_status stored_metadata(hamr_store *store, const hamr_store_id *id, char **t
 }
 
 hamr_status stored_pin(hamr_store *store, const hamr_store_id *id, int32_t on) {
-    CHECK_ID(id);
-    CHECK_SESSION(store);
+    CHECK_OBJECT(store, id);
     return keep(GO->mark(0, store->numbered.token, id, HAMR_STORE_PINNED, on));
 }
 
 hamr_status stored_set_evictable(hamr_store *store, const hamr_store_id *id, int32_t on) {
-    CHECK_ID(id);
-    CHECK_SESSION(store);
+    CHECK_OBJECT(store, id);
     return keep(GO->mark(0, store->numbered.token, id, HAMR_STORE_EVICTABLE, on));
 }
 
 hamr_status stored_set_metadata(hamr_store *store, const hamr_store_id *id, const void *metadata, size_t metadata_bytes) {
     hamr_status status = check_metadata(metadata, metadata_bytes);
     if (status) return status;
-    CHECK_ID(id);
-    CHECK_SESSION(store);
+    CHECK_OBJECT(store, id);
     return keep(GO->set_metadata(store->numbered.token, id, metadata, metadata_bytes));
 }
 

@@ -17,8 +17,9 @@ static hamr_status find_device(const char *backend, int32_t *device) {
     return *device == HAMR_CURRENT_DEVICE ? keep(capi_functions()->current_device(backend, device)) : HAMR_OK;
 }
 
-static hamr_status begin(Kind kind, const char *backend, int32_t device, struct hamr_stream **into) {
-    struct hamr_stream found = {.device = 0};
+/* A new object with the vendor's handle, or 0 for one that is to be made. */
+static hamr_status begin(Kind kind, const char *backend, int32_t device, void *native, struct hamr_stream **into) {
+    struct hamr_stream found = {.native = (uint64_t)(uintptr_t)native};
     hamr_status status = name_backend(&found, backend, device);
     if (status) return status;
     CAPI_LOAD();
@@ -39,7 +40,7 @@ static hamr_status finish(struct hamr_stream *object, hamr_status status) {
 hamr_status capi_create_stream(const char *backend, int32_t device, hamr_stream **made) {
     struct hamr_stream *stream;
     CHECK_RESULT(made, "made");
-    hamr_status status = begin(STREAM, backend, device, &stream);
+    hamr_status status = begin(STREAM, backend, device, NULL, &stream);
     if (status) return status;
     if ((status = finish(stream, keep(capi_functions()->new_stream(backend, stream->device, &stream->native))))) return status;
     stream->made = 1;
@@ -50,21 +51,17 @@ hamr_status capi_create_stream(const char *backend, int32_t device, hamr_stream 
 hamr_status capi_wrap_stream(const char *backend, int32_t device, void *native, hamr_stream **made) {
     struct hamr_stream *stream;
     CHECK_RESULT(made, "made");
-    hamr_status status = begin(STREAM, backend, device, &stream);
-    if (status) return status;
-    stream->native = (uint64_t)(uintptr_t)native;
-    *made = stream;
-    return HAMR_OK;
+    hamr_status status = begin(STREAM, backend, device, native, &stream);
+    if (!status) *made = stream;
+    return status;
 }
 
 void *capi_native_stream(const hamr_stream *stream) { return object_check(stream, STREAM, "stream") ? NULL : (void *)(uintptr_t)stream->native; }
 
 static void turn_to_default(Held *held, uint64_t native) {
-    if (held->array.stream == native) { /* also of one that has no memory, or the host's: it may come to a device */
-        held->array.stream = 0;
-        held->info.stream = NULL;
-    }
-    if (held->share && held->share->stream == native) held->share->stream = 0;
+    /* Also of one that has no memory, or the host's: it may come to a device. */
+    if (held->array.stream == native) held_set_order(held, 0, held->array.transfer);
+    if (held->share && held->share->memory.stream == native) held->share->memory.stream = 0;
 }
 
 /* The core's memory does without the stream already. */
@@ -74,8 +71,7 @@ static void do_without(Object *object, void *with) {
 }
 
 hamr_status capi_release_stream(hamr_stream *stream) {
-    if (!stream) return HAMR_OK;
-    if (stream->head.kind != STREAM) return object_check(stream, STREAM, "stream");
+    CHECK_RELEASED(stream, stream->head, STREAM, "stream");
     hamr_status status = HAMR_OK;
     if (stream->made && stream->head.generation == capi_generation) {
         const hamr_functions *functions = capi_functions();
@@ -110,7 +106,7 @@ hamr_status capi_record_event(const hamr_stream *stream, int32_t timed, hamr_eve
     struct hamr_stream *event;
     CHECK_RESULT(made, "made");
     CHECK(stream, STREAM, "stream");
-    hamr_status status = begin(EVENT, stream->backend, stream->device, &event);
+    hamr_status status = begin(EVENT, stream->backend, stream->device, NULL, &event);
     if (status) return status;
     const hamr_functions *functions = capi_functions();
     hamr_error *error = timed ? functions->record_timed_event(stream->backend, stream->device, stream->native, &event->native)
@@ -124,18 +120,15 @@ hamr_status capi_record_event(const hamr_stream *stream, int32_t timed, hamr_eve
 hamr_status capi_wrap_event(const char *backend, int32_t device, void *native, hamr_event **made) {
     struct hamr_stream *event;
     CHECK_RESULT(made, "made");
-    hamr_status status = begin(EVENT, backend, device, &event);
-    if (status) return status;
-    event->native = (uint64_t)(uintptr_t)native;
-    *made = (hamr_event *)event;
-    return HAMR_OK;
+    hamr_status status = begin(EVENT, backend, device, native, &event);
+    if (!status) *made = (hamr_event *)event;
+    return status;
 }
 
 void *capi_native_event(const hamr_event *event) { return object_check(event, EVENT, "event") ? NULL : (void *)(uintptr_t)event->same.native; }
 
 hamr_status capi_release_event(hamr_event *event) {
-    if (!event) return HAMR_OK;
-    if (event->same.head.kind != EVENT) return object_check(event, EVENT, "event");
+    CHECK_RELEASED(event, event->same.head, EVENT, "event");
     const struct hamr_stream *same = &event->same;
     hamr_status status = HAMR_OK;
     if (same->made && same->head.generation == capi_generation) status = keep(capi_functions()->destroy_event(same->backend, same->device, same->native));

@@ -13,7 +13,7 @@ int main(void) {
     hamr_stream *stream;
     hamr_failure failure;
     int64_t n = 4, less = -4, still[3] = {0, 0, 0}, huge[3] = {(int64_t)1 << 31, (int64_t)1 << 31, 4}, much = (int64_t)1 << 46;
-    int64_t windows[2] = {3, 2}, ones[2] = {1, 1};
+    int64_t windows[2] = {3, 2}, ones[2] = {1, 1}, nothing[2] = {0, 3}, far[2] = {1, INT64_MAX / 2 + 1};
     int32_t count, value = 300;
     hamr_place place = {HAMR_ALLOCATOR_MALLOC, -1, NULL, HAMR_SYNC, 0};
     OK(hamr_create(&a, HAMR_UINT8, 1, &n, NULL, "\3"));
@@ -61,6 +61,11 @@ int main(void) {
     TRUE(hamr_size(b) == 0 && hamr_info_of(b)->capacity == 0 && hamr_data(b) == hamr_data(a));
     OK(hamr_release(b));
     b = NULL;
+    huge[0] = huge[1] = (int64_t)1 << 40; /* no elements excuse neither the other sizes nor what strides reach */
+    FAILS(hamr_view(a, &b, 0, 0, 3, huge, NULL), HAMR_ERROR_VALUE, "63 bits");
+    FAILS(hamr_view(a, &b, 0, 0, 3, huge, still), HAMR_ERROR_VALUE, "63 bits");
+    FAILS(hamr_view(a, &b, 0, 0, 2, nothing, far), HAMR_ERROR_INDEX, "outside");
+    huge[0] = huge[1] = (int64_t)1 << 31;
     huge[2] = 4;
     FAILS(hamr_reshape(a, &b, 1, &less, 0), HAMR_ERROR_VALUE, "-4");
     FAILS(hamr_copy(a, &b, 99, NULL), HAMR_ERROR_TYPE, "element is 99");

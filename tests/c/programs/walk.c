@@ -2,7 +2,7 @@
  * [DRIVER]. With an emulator's driver the memory is a device's, too, and host code has temporaries of it. */
 #include <pthread.h>
 
-#include "base/dlpack.h"
+#include "plain/dlpack.h"
 #include "driver.h"
 
 enum { THREADS = 3, SLOTS = 6, MOST = 400 };

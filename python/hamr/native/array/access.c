@@ -12,7 +12,6 @@
 #include "array/description.h"
 #include "array/result.h"
 #include "array/snapshot.h"
-#include "base/allocators.h"
 #include "base/elements.h"
 #include "base/numbers.h"
 #include "base/python.h"
@@ -22,6 +21,9 @@
 #include "core/relief.h"
 #include "memory/block.h"
 #include "memory/owner.h"
+#include "plain/allocators.h"
+#include "plain/layout.h"
+#include "plain/memory.h"
 
 static PyTypeObject *handle_type;
 
@@ -29,22 +31,11 @@ int is_handle(const Array *self) { return handle_type && PyObject_TypeCheck((PyO
 
 int array_usable(const Array *self) {
     const Block *block = self->block;
-    if (!block || block->generation == core_generation || !is_of_device(block->allocator)) return 0;
+    if (!block || block->memory.generation == core_generation || !is_of_device(block->memory.allocator)) return 0;
     return core_forked();
 }
 
-static int idle(const Array *self) {
-    return self->block && self->block->marks && !marks_at(self->block->marks);
-}
-
-/* Whether the host may read the elements as they are. Managed memory may be in
- * use by kernels that hamr knows nothing of, on the default stream, too. */
-static int host_in_place(const Array *self) {
-    const hamr_array *array = &self->array;
-    if (!(array->flags & HAMR_HOST_REACHABLE)) return 0;
-    if (!is_of_device(array->allocator)) return 1;
-    return memory_kind(array->allocator) != HAMR_MANAGED && !array->stream && idle(self);
-}
+static int in_place_for_host(const Array *self) { return host_in_place(&self->array, self->block ? self->block->memory.marks : 0); }
 
 static int cuda_in_place(const Array *self, int32_t device) {
     const hamr_array *array = &self->array;
@@ -66,12 +57,7 @@ static int32_t read_bytes(Array *source, void *target, int64_t size, hamr_error 
     if (done) return done;
     const hamr_functions *functions = core_functions(); /* none in a child that was forked meanwhile */
     if (!functions) return 0;
-    source->array.flags |= patience_flags();
-    Py_BEGIN_ALLOW_THREADS
-    *error = functions->read(&source->array, target, size, &done);
-    Py_END_ALLOW_THREADS
-    *error = patience_outcome(*error);
-    source->array.flags &= ~HAMR_PROMPT;
+    PATIENT_CALL(*error, &source->array, functions->read(&source->array, target, size, &done));
     return done;
 }
 
@@ -110,8 +96,7 @@ static PyObject *small_temporary(Array *self) {
     if (!owner) {
         free(memory);
         Py_DECREF(source);
-        if (error) core_raise(error);
-        return NULL;
+        return core_failed(error);
     }
     hamr_array temporary = source->array;
     temporary.memory = temporary.marks = 0;
@@ -121,14 +106,11 @@ static PyObject *small_temporary(Array *self) {
     temporary.allocator = HAMR_ALLOCATOR_MALLOC;
     temporary.device = HAMR_HOST_DEVICE;
     temporary.flags = HAMR_HOST_REACHABLE | HAMR_READ_ONLY;
-    Array *handle = NULL;
     Block *block = block_new(&temporary, owner);
-    if (block && !(handle = array_new(handle_type))) Py_DECREF(block);
+    Array *handle = block ? array_make(handle_type, &temporary, block, source) : NULL;
     if (handle) {
         handle->fixed = handle->temporary = handle->own_copy = 1;
         handle->for_space = FOR_SPACE(HAMR_HOST);
-        array_follow(handle, source);
-        if (array_store(handle, &temporary, block) < 0) Py_CLEAR(handle);
     }
     Py_DECREF(source);
     return (PyObject *)handle;
@@ -136,7 +118,7 @@ static PyObject *small_temporary(Array *self) {
 
 static int64_t bytes_to_bring(const Array *self) {
     const Block *block = self->block;
-    if (is_of_device(self->array.allocator) || self->array.stream || !block || block_foreign_work(block) || marks_at(block->marks)) return 0;
+    if (is_of_device(self->array.allocator) || self->array.stream || !block || block_foreign_work(block) || marks_at(block->memory.marks)) return 0;
     return small_bytes(self);
 }
 
@@ -172,10 +154,10 @@ static PyObject *small_upload(Array *self, int32_t device) {
     int32_t done = 0;
     hamr_error *error = NULL;
     functions = core_functions(); /* another one, or none, if a finaliser has forked meanwhile */
-    if (handle && functions && handle->block->generation == core_generation) {
+    if (handle && functions && handle->block->memory.generation == core_generation) {
         const void *elements = (const void *)(uintptr_t)source->array.pointer;
         hamr_array target = handle->array;
-        target.memory = handle->block->token;
+        target.memory = handle->block->memory.token;
         Py_BEGIN_ALLOW_THREADS
         error = functions->write_bytes(&target, elements, size, &done);
         Py_END_ALLOW_THREADS
@@ -189,23 +171,18 @@ static PyObject *small_upload(Array *self, int32_t device) {
 
 PyObject *access_handle(Result *result, Array *source, int32_t space) {
     Block *block;
-    int kept = (result->array.flags & HAMR_KEPT) != 0;
-    result->array.flags &= ~HAMR_KEPT;
+    int kept = (result->draft.array.flags & HAMR_KEPT) != 0;
+    result->draft.array.flags &= ~HAMR_KEPT;
     if (result_block(result, source, NULL, &block) < 0) return NULL;
     if (kept && block) block_keep(block);
-    Array *handle = array_new(handle_type);
-    if (!handle) {
-        Py_XDECREF((PyObject *)block);
-        return NULL;
-    }
+    Array *handle = array_make(handle_type, &result->draft.array, block, source);
+    if (!handle) return NULL;
     handle->fixed = 1;
     handle->for_space = FOR_SPACE(space);
-    array_follow(handle, source);
-    int copied = block != source->block && !(result->array.flags & HAMR_MAPPED);
+    int copied = block != source->block && !(result->draft.array.flags & HAMR_MAPPED);
     handle->temporary = copied || source->temporary;
     handle->own_copy = !copied && source->own_copy;
-    if (array_store(handle, &result->array, block) < 0) Py_CLEAR(handle);
-    if (handle && !handle->interface && block == source->block && handle->array.flags == source->array.flags) {
+    if (!handle->interface && block == source->block && handle->array.flags == source->array.flags) {
         handle->interface = source->interface;
         Py_XINCREF(handle->interface);
     }
@@ -229,12 +206,7 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
         functions = core_functions();
         result_start(&result, source);
         if (cached) source->array.flags |= HAMR_KEPT;
-        source->array.flags |= patience_flags();
-        Py_BEGIN_ALLOW_THREADS
-        error = functions->access(&source->array, space, device, &result.array);
-        Py_END_ALLOW_THREADS
-        error = patience_outcome(error);
-        source->array.flags &= ~HAMR_PROMPT;
+        PATIENT_CALL(error, &source->array, functions->access(&source->array, space, device, &result.draft.array));
         source->array.flags &= ~HAMR_KEPT;
     } while (error && core_relieves(&relief, &error, NULL));
     relief_end(&relief);
@@ -245,8 +217,7 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
     if (error) {
         result_end(&result);
         Py_DECREF(source);
-        core_raise(error);
-        return NULL;
+        return core_failed(error);
     }
     Array *handle = (Array *)access_handle(&result, source, space);
     /* What the host would write to a copy would be lost. Most libraries for devices refuse read-only arrays. */
@@ -268,11 +239,8 @@ static PyObject *in_place(Array *self, int32_t space) {
 PyObject *array_access(Array *self, int32_t space, int32_t device) {
     if (self->closed) return array_freed(self);
     if (array_usable(self) < 0) return NULL;
-    if (!handle_type) {
-        PyErr_SetString(PyExc_RuntimeError, "hamr is not initialised");
-        return NULL;
-    }
-    if (space == HAMR_HOST && host_in_place(self)) return in_place(self, space);
+    if (!handle_type) return PyErr_Format(PyExc_RuntimeError, "hamr is not initialised");
+    if (space == HAMR_HOST && in_place_for_host(self)) return in_place(self, space);
     if (space == HAMR_CUDA && cuda_in_place(self, device)) {
         if (!self->interface && description_prepare(self) < 0) return NULL;
         return in_place(self, space);
@@ -290,7 +258,7 @@ PyObject *array_access(Array *self, int32_t space, int32_t device) {
 
 /* A handle on the host is its own; not to users, who close what they are given. */
 Array *array_settled(Array *self) {
-    if (self->fixed && !self->closed && self->for_space == FOR_SPACE(HAMR_HOST) && array_usable(self) == 0 && host_in_place(self))
+    if (self->fixed && !self->closed && self->for_space == FOR_SPACE(HAMR_HOST) && array_usable(self) == 0 && in_place_for_host(self))
         return (Array *)Py_NewRef((PyObject *)self);
     return PyErr_Occurred() ? NULL : (Array *)array_access(self, HAMR_HOST, -1);
 }
@@ -307,10 +275,7 @@ static int read_device(PyObject *value, int32_t *device) {
             return 0;
         }
     }
-    if (!device_reader) {
-        PyErr_SetString(PyExc_RuntimeError, "hamr is not initialised");
-        return -1;
-    }
+    if (!device_reader) return RAISE(PyExc_RuntimeError, "hamr is not initialised");
     PyObject *number = PyObject_CallFunctionObjArgs(device_reader, value, NULL);
     int read = number ? read_int32(number, "device", device) : -1;
     Py_XDECREF(number);
@@ -320,14 +285,8 @@ static int read_device(PyObject *value, int32_t *device) {
 static PyObject *accessible(PyObject *self, int32_t space, const char *name, PyObject *const *arguments, Py_ssize_t n, PyObject *names) {
     Py_ssize_t named = names ? PyTuple_Size(names) : 0;
     int32_t device = -1;
-    if (n + named > (space != HAMR_HOST)) {
-        PyErr_Format(PyExc_TypeError, "%s takes %s, got %zd", name, space == HAMR_HOST ? "no argument" : "at most one argument, device", n + named);
-        return NULL;
-    }
-    if (named && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "device") != 0) {
-        PyErr_Format(PyExc_TypeError, "%s got an unexpected keyword argument %R: accepted is device", name, PyTuple_GetItem(names, 0));
-        return NULL;
-    }
+    if (n + named > (space != HAMR_HOST)) return PyErr_Format(PyExc_TypeError, "%s takes %s, got %zd", name, space == HAMR_HOST ? "no argument" : "at most one argument, device", n + named);
+    if (named && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "device") != 0) return PyErr_Format(PyExc_TypeError, "%s got an unexpected keyword argument %R: accepted is device", name, PyTuple_GetItem(names, 0));
     if (n + named && read_device(arguments[0], &device) < 0) return NULL;
     return array_access((Array *)self, space, device);
 }
@@ -343,8 +302,7 @@ HAMR_DEVICE_SPACES(ACCESSOR)
 /* read_into(array, out) -> bool: copy a device's elements into an exporter of the
  * buffer protocol, if it has the same shape and type, both lie in C order, and no
  * other way is called for. */
-static PyObject *read_into(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
-    (void)module;
+static PyObject *read_into(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     if (n != 2 || !PyObject_TypeCheck(arguments[0], array_type)) return PyErr_Format(PyExc_TypeError, "read_into takes an array and a buffer");
     Array *self = (Array *)arguments[0];
     if (self->closed) return array_freed(self);
@@ -366,27 +324,18 @@ static PyObject *read_into(PyObject *module, PyObject *const *arguments, Py_ssiz
     if (same && source->block) done = read_bytes(source, view.buf, view.len, &error);
     PyBuffer_Release(&view);
     Py_DECREF(source);
-    if (error) {
-        core_raise(error);
-        return NULL;
-    }
+    if (error) return core_failed(error);
     return PyBool_FromLong(done);
 }
 
-static PyObject *set_handle_type(PyObject *module, PyObject *type) {
-    (void)module;
+static PyObject *set_handle_type(PyObject *Py_UNUSED(module), PyObject *type) {
     if (!is_array_type(type)) return NULL;
-    Py_INCREF(type);
-    Py_XDECREF((PyObject *)handle_type);
-    handle_type = (PyTypeObject *)type;
+    replace_reference((PyObject **)&handle_type, Py_NewRef(type));
     Py_RETURN_NONE;
 }
 
-static PyObject *set_device_reader(PyObject *module, PyObject *reader) {
-    (void)module;
-    Py_INCREF(reader);
-    Py_XDECREF(device_reader);
-    device_reader = reader;
+static PyObject *set_device_reader(PyObject *Py_UNUSED(module), PyObject *reader) {
+    replace_reference(&device_reader, Py_NewRef(reader));
     Py_RETURN_NONE;
 }
 

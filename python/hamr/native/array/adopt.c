@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "array/array.h"
-#include "base/allocators.h"
-#include "base/elements.h"
 #include "base/python.h"
 #include "base/streams.h"
 #include "core/core.h"
@@ -13,12 +11,8 @@
 #include "core/stacks.h"
 #include "memory/block.h"
 #include "memory/owner.h"
-
-void draft_start(Draft *draft) {
-    memset(&draft->array, 0, sizeof draft->array);
-    draft->array.shape = draft->dimensions;
-    draft->array.strides = draft->dimensions + HAMR_MAX_DIMENSIONS;
-}
+#include "plain/allocators.h"
+#include "plain/layout.h"
 
 /* Memory of CUDA's that is not said to be elsewhere is the calling thread's current device's.
  * Where that cannot be told the core asks again. */
@@ -31,20 +25,14 @@ void place_array(hamr_array *array, const hamr_devices *devices) {
     else if (code == 0 && current >= 0 && current < devices->cuda_count) array->device = current;
 }
 
-PyObject *draft_finish(PyTypeObject *type, Draft *draft, Owner *owner) {
+static PyObject *finish(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer) {
     Block *block = block_new(&draft->array, owner);
     if (!block) return NULL;
-    Array *self = array_new(type);
-    if (!self) {
-        Py_DECREF(block);
-        return NULL;
-    }
-    if (array_store(self, &draft->array, block) < 0) {
-        Py_DECREF(self);
-        return NULL;
-    }
-    return (PyObject *)self;
+    block->producer = producer;
+    return (PyObject *)array_make(type, &draft->array, block, NULL);
 }
+
+PyObject *draft_finish(PyTypeObject *type, Draft *draft, Owner *owner) { return finish(type, draft, owner, 0); }
 
 /* Tells the core of foreign memory, which checks the dimensions and works out
  * where the memory starts and ends. Takes over owner. */
@@ -110,6 +98,7 @@ PyObject *draft_adopt_pinned(PyTypeObject *type, Draft *draft, Owner *owner, int
 /* Fills in where the driver says that the elements are. 0: they are nowhere, or it
  * takes the core to tell. */
 static int locate(hamr_array *array) {
+    hamr_array found = *array;
     const hamr_functions *functions = core_functions();
     if (!functions || !functions->devices->cuda_attributes) return 0;
     enum { TYPE, ORDINAL, MANAGED, START, SIZE, POOL, COUNT };
@@ -117,59 +106,38 @@ static int locate(hamr_array *array) {
     int asked[COUNT];
     uint64_t answers[COUNT] = {0};
     void *places[COUNT];
-    int64_t low, high;
     for (int i = 0; i < COUNT; i++) {
         asked[i] = numbers[i];
         places[i] = &answers[i];
     }
-    if (!array_span(array, &low, &high) || functions->devices->cuda_attributes(COUNT, asked, places, array->pointer) != 0) return 0;
-    uint64_t first = array->pointer + (uint64_t)low, size = (uint64_t)high - (uint64_t)low;
+    if (!array_bounds(&found) || functions->devices->cuda_attributes(COUNT, asked, places, array->pointer) != 0) return 0;
+    uint64_t first = found.base, size = found.size;
     uint32_t type = (uint32_t)answers[TYPE];
     int32_t ordinal = (int32_t)(uint32_t)answers[ORDINAL];
     if (type < 1 || type > 2 || first < answers[START] || size > answers[SIZE] || first - answers[START] > answers[SIZE] - size) return 0;
     int managed = (uint32_t)answers[MANAGED] != 0, pinned = !managed && type == 1;
     if (!pinned && ordinal < 0) return 0;
-    array->allocator = managed ? HAMR_ALLOCATOR_CUDA_UVA : pinned ? HAMR_ALLOCATOR_CUDA_HOST : answers[POOL] ? HAMR_ALLOCATOR_CUDA_ASYNC : HAMR_ALLOCATOR_CUDA;
-    array->device = pinned ? HAMR_HOST_DEVICE : ordinal;
-    array->base = first;
-    array->size = size;
-    array->capacity = array_count(array);
-    array->flags |= allocator_table[array->allocator].reach * HAMR_HOST_REACHABLE;
+    found.allocator = managed ? HAMR_ALLOCATOR_CUDA_UVA : pinned ? HAMR_ALLOCATOR_CUDA_HOST : answers[POOL] ? HAMR_ALLOCATOR_CUDA_ASYNC : HAMR_ALLOCATOR_CUDA;
+    found.device = pinned ? HAMR_HOST_DEVICE : ordinal;
+    found.flags |= allocator_table[found.allocator].reach * HAMR_HOST_REACHABLE;
+    *array = found;
     return 1;
-}
-
-/* An array that the core is told of when it first has to do with it: most are only
- * handed on. Not where the producer's stream is one that may end before that. */
-static PyObject *adopt_later(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer) {
-    Block *block = block_new(&draft->array, owner);
-    if (!block) return NULL;
-    block->producer = producer;
-    Array *self = array_new(type);
-    if (!self) {
-        Py_DECREF(block);
-        return NULL;
-    }
-    if (array_store(self, &draft->array, block) < 0) Py_CLEAR(self);
-    return (PyObject *)self;
 }
 
 /* Memory that the core itself has found or mapped: it knows where that is, so that no driver is asked. */
 PyObject *draft_adopt_mapped(PyTypeObject *type, Draft *draft, Owner *owner) {
     hamr_array *array = &draft->array;
-    int64_t low, high;
-    if (array->device < 0 || !array_span(array, &low, &high)) return draft_adopt_device(type, draft, owner, 0);
-    array->base = array->pointer + (uint64_t)low;
-    array->size = (uint64_t)high - (uint64_t)low;
-    array->capacity = array_count(array);
+    if (array->device < 0 || !array_bounds(array)) return draft_adopt_device(type, draft, owner, 0);
     array->flags |= allocator_table[array->allocator].reach * HAMR_HOST_REACHABLE;
-    return adopt_later(type, draft, owner, 0);
+    return draft_finish(type, draft, owner);
 }
 
 PyObject *adopt_cuda_memory(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer) {
     draft->array.allocator = HAMR_ALLOCATOR_ANY;
     draft->array.device = HAMR_HOST_DEVICE;
-    /* Who watches memory has to be told of it at once. */
+    /* The core is told of it when it first has to do with it: most is only handed on. But who watches memory is told at
+     * once, and the producer's stream may end before. */
     int later = producer <= LEGACY_STREAM && !draft->array.stream && !stacks_wanted;
-    if (later && locate(&draft->array)) return adopt_later(type, draft, owner, producer);
+    if (later && locate(&draft->array)) return finish(type, draft, owner, producer);
     return draft_adopt_device(type, draft, owner, producer);
 }

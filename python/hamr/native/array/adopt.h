@@ -5,13 +5,10 @@
 #include "base/python.h"
 #include "hamr/functions.h"
 #include "memory/owner.h"
+#include "plain/layout.h"
 
-typedef struct {
-    hamr_array array;
-    int64_t dimensions[2 * HAMR_MAX_DIMENSIONS];
-} Draft;
-void draft_start(Draft *draft);
-void place_array(hamr_array *array, const hamr_devices *devices); /* gives memory of CUDA's to be the current device, where nobody has said which */
+/* Memory of CUDA's without a device gets the current one. */
+void place_array(hamr_array *array, const hamr_devices *devices);
 PyObject *draft_finish(PyTypeObject *type, Draft *draft, Owner *owner); /* what the core knows now; takes over owner */
 PyObject *draft_adopt_host(PyTypeObject *type, Draft *draft, Owner *owner); /* takes over owner */
 PyObject *draft_adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer); /* takes over owner */

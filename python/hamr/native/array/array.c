@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "array/turn.h"
-#include "base/elements.h"
+#include "base/containers.h"
 #include "base/heap_type.h"
 #include "base/python.h"
 #include "base/streams.h"
@@ -12,6 +12,7 @@
 #include "core/errors.h"
 #include "memory/block.h"
 #include "memory/stream_life.h"
+#include "plain/layout.h"
 
 PyTypeObject *array_type;
 
@@ -27,11 +28,17 @@ int is_array_type(PyObject *type) {
     return 0;
 }
 
+/* Shape and strides lie in the object, or in memory of their own. */
+static void point_dimensions(Array *self) {
+    int64_t *room = self->allocated_dimensions;
+    self->array.shape = room ? room : self->dimensions;
+    self->array.strides = room ? room + HAMR_MAX_DIMENSIONS : self->dimensions + INLINE_DIMENSIONS;
+}
+
 Array *array_new(PyTypeObject *type) {
     Array *self = type_allocate(type);
     if (!self) return NULL;
-    self->array.shape = self->dimensions;
-    self->array.strides = self->dimensions + INLINE_DIMENSIONS;
+    point_dimensions(self);
     self->array.device = HAMR_HOST_DEVICE;
     /* An empty array from the first: the collector leads to it before it is filled in. */
     self->array.element = HAMR_UINT8;
@@ -43,10 +50,7 @@ Array *array_new(PyTypeObject *type) {
 static int reserve_dimensions(Array *self, int ndim) {
     if (ndim <= INLINE_DIMENSIONS || self->allocated_dimensions) return 0;
     int64_t *room = PyMem_Malloc(2 * HAMR_MAX_DIMENSIONS * sizeof *room);
-    if (!room) {
-        PyErr_NoMemory();
-        return -1;
-    }
+    if (!room) return PyErr_NoMemory(), -1;
     self->allocated_dimensions = room;
     return 0;
 }
@@ -62,7 +66,7 @@ static void used_on(const Array *self, Block *block, uint64_t stream) {
     int last = Py_REFCNT((PyObject *)block) == 1;
     if (self->life && stream_life_over(self->life, stream)) block_shared_with(block, UNKNOWN_STREAM);
     /* Who named a stream by its number may have ended it. Nobody else has to be ordered after it. */
-    else if (last && stream > PER_THREAD_STREAM && stream != block->stream && !stream_life_keeps(self->life, stream)) block_shared_with(block, UNKNOWN_STREAM);
+    else if (last && stream > PER_THREAD_STREAM && stream != block->memory.stream && !stream_life_keeps(self->life, stream)) block_shared_with(block, UNKNOWN_STREAM);
     else block_used_on(block, stream);
 }
 
@@ -87,9 +91,7 @@ int array_store(Array *self, const hamr_array *from, Block *block) {
     uint64_t stream = self->array.stream;
     self->array = *from;
     self->array.memory = 0;
-    int64_t *room = self->allocated_dimensions;
-    self->array.shape = room ? room : self->dimensions;
-    self->array.strides = room ? room + HAMR_MAX_DIMENSIONS : self->dimensions + INLINE_DIMENSIONS;
+    point_dimensions(self);
     memcpy(self->array.shape, from->shape, (size_t)from->ndim * sizeof *from->shape);
     memcpy(self->array.strides, from->strides, (size_t)from->ndim * sizeof *from->strides);
     Block *old = self->block;
@@ -111,6 +113,17 @@ void array_follow(Array *self, const Array *source) {
     Py_XDECREF(life);
 }
 
+Array *array_make(PyTypeObject *type, const hamr_array *from, Block *block, const Array *source) {
+    Array *self = array_new(type);
+    if (!self) {
+        Py_XDECREF((PyObject *)block);
+        return NULL;
+    }
+    if (source) array_follow(self, source);
+    if (array_store(self, from, block) < 0) Py_CLEAR(self);
+    return self;
+}
+
 PyObject *array_freed(const Array *self) {
     /* Of what is fixed users close handles alone; the buffer may be open. */
     return core_freed(self->fixed ? "the handle was closed, as at the end of a with block: take a new one from the buffer" : "the buffer was closed");
@@ -130,7 +143,7 @@ int array_traverse(PyObject *object, visitproc visit, void *arg) {
 hamr_error *array_changed(const Array *self) {
     const hamr_functions *functions = core_functions();
     Block *block = self->block;
-    if (!functions || !block || !block->token || block->generation != core_generation) return NULL;
+    if (!functions || !block || !block->memory.token || block->memory.generation != core_generation) return NULL;
     /* Of its own: meanwhile others may change the array. */
     int64_t shape[HAMR_MAX_DIMENSIONS], strides[HAMR_MAX_DIMENSIONS];
     hamr_array array = self->array;
@@ -138,7 +151,7 @@ hamr_error *array_changed(const Array *self) {
     memcpy(strides, array.strides, (size_t)array.ndim * sizeof *strides);
     array.shape = shape;
     array.strides = strides;
-    array.memory = block->token;
+    array.memory = block->memory.token;
     hamr_error *error;
     Py_INCREF((PyObject *)block);
     Py_BEGIN_ALLOW_THREADS
@@ -160,19 +173,18 @@ static void give_up(Array *self) {
     if (!self->exports) leave_block(self);
 }
 
-void array_releasebuffer(PyObject *object, Py_buffer *view) {
+void array_releasebuffer(PyObject *object, Py_buffer *Py_UNUSED(view)) {
     Array *self = (Array *)object;
-    (void)view;
     if (--self->exports == 0 && self->closed) leave_block(self);
 }
 
 int array_hold(Array *snapshot, const Array *self) {
     Block *block = self->block;
-    if (block && (!block->token || block->generation != core_generation)) return 1;
+    if (block && (!block->memory.token || block->memory.generation != core_generation)) return 1;
     Py_XINCREF((PyObject *)block);
     if (array_store(snapshot, &self->array, block) < 0) return -1;
     snapshot->fixed = 1;
-    snapshot->array.memory = block ? block->token : 0;
+    snapshot->array.memory = block ? block->memory.token : 0;
     array_follow(snapshot, self);
     if (stream_life_over(snapshot->life, snapshot->array.stream)) snapshot->array.stream = 0;
     return 0;
@@ -183,11 +195,18 @@ PyObject *array_dimensions(const int64_t *values, int n) {
     int64_t own[HAMR_MAX_DIMENSIONS];
     memcpy(own, values, (size_t)n * sizeof *own);
     PyObject *tuple = PyTuple_New(n);
-    for (int i = 0; tuple && i < n; i++) {
-        PyObject *value = PyLong_FromLongLong(own[i]);
-        if (!value || PyTuple_SetItem(tuple, i, value) < 0) Py_CLEAR(tuple);
-    }
+    for (int i = 0; tuple && i < n; i++)
+        tuple_put(&tuple, i, PyLong_FromLongLong(own[i]));
     return tuple;
+}
+
+int array_layout(const hamr_array *array, PyObject **shape, PyObject **strides) {
+    *shape = array_dimensions(array->shape, array->ndim);
+    *strides = array_contiguous(array, 0) ? Py_NewRef(Py_None) : array_dimensions(array->strides, array->ndim);
+    if (*shape && *strides) return 0;
+    Py_XDECREF(*shape);
+    Py_XDECREF(*strides);
+    return -1;
 }
 
 /* Who is told an address in a dictionary keeps the object, not its memory. One Block
@@ -243,25 +262,17 @@ void array_dealloc(PyObject *object) {
 
 Py_ssize_t array_length(PyObject *object) {
     Array *self = (Array *)object;
-    if (self->closed) {
-        array_freed(self);
-        return -1;
-    }
-    if (self->array.ndim == 0) {
-        PyErr_SetString(PyExc_TypeError, "len() of a buffer without dimensions");
-        return -1;
-    }
+    if (self->closed) return array_freed(self), -1;
+    if (self->array.ndim == 0) return RAISE(PyExc_TypeError, "len() of a buffer without dimensions");
     return (Py_ssize_t)self->array.shape[0];
 }
 
-PyObject *array_method_close(PyObject *object, PyObject *unused) {
-    (void)unused;
+PyObject *array_method_close(PyObject *object, PyObject *Py_UNUSED(unused)) {
     give_up((Array *)object);
     Py_RETURN_NONE;
 }
 
-PyObject *array_method_empty(PyObject *object, PyObject *unused) {
-    (void)unused;
+PyObject *array_method_empty(PyObject *object, PyObject *Py_UNUSED(unused)) {
     Array *self = (Array *)object;
     drop_temporaries(self);
     if (turn_wait(&self->turn) < 0) return NULL;
@@ -337,9 +348,7 @@ PyObject *array_method_swap(PyObject *object, PyObject *other) {
         x->changes = changes[i] + 1;
         x->kept = kept[i];
         x->cached = cached[i];
-        int64_t *room = x->allocated_dimensions;
-        x->array.shape = room ? room : x->dimensions;
-        x->array.strides = room ? room + HAMR_MAX_DIMENSIONS : x->dimensions + INLINE_DIMENSIONS;
+        point_dimensions(x);
     }
     Py_RETURN_NONE;
 }

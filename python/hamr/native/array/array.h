@@ -28,7 +28,7 @@ typedef struct {
     uint32_t changes;                          /* how often interface became wrong */
     char fixed;                                /* never changes: exports itself */
     char temporary;
-    char own_copy;                             /* read-only so that a write to it is no lost one; the elements are nobody else's */
+    char own_copy; /* read-only, since nobody would see a write to it; nobody else has the elements */
     char cached;                               /* the core keeps its temporaries */
     char for_space;                            /* FOR_SPACE() of a handle's consumer, or 0 */
     char closed;
@@ -45,12 +45,18 @@ int is_array(PyObject *object);   /* or 0, with an exception */
 int is_array_type(PyObject *type); /* the same */
 Array *array_new(PyTypeObject *type);
 int array_store(Array *self, const hamr_array *from, Block *block); /* takes over block */
+/* Makes a new array. It takes over block, and follows source unless that is NULL. */
+Array *array_make(PyTypeObject *type, const hamr_array *from, Block *block, const Array *source);
 PyObject *array_freed(const Array *self); /* raises FreedBuffer; NULL */
-int array_hold(Array *snapshot, const Array *self); /* makes it what array_pin returns, without new objects; 1: not before block_register; -1: an error */
+/* Makes snapshot what array_pin would return, without a new object. 1: block_register comes first; -1: an error. */
+int array_hold(Array *snapshot, const Array *self);
 void array_follow(Array *self, const Array *source); /* takes part in keeping source's stream alive */
-int array_keep(Array *self, Block *lent); /* keeps memory that self had until the object ends, whatever it becomes; lent is held by the caller */
+/* Keeps memory that self had until self ends, whatever self becomes. The caller holds lent. */
+int array_keep(Array *self, Block *lent);
 hamr_error *array_changed(const Array *self); /* the core keeps no temporaries of the elements any longer */
 PyObject *array_dimensions(const int64_t *values, int n); /* a tuple */
+/* Makes tuples, or None for strides in C order. 0, or -1 with an exception. */
+int array_layout(const hamr_array *array, PyObject **shape, PyObject **strides);
 
 /* Slots of the type. */
 void array_dealloc(PyObject *object);

@@ -24,8 +24,7 @@ PyObject *array_method_cache(PyObject *object, PyObject *on) {
 
 /* _changed(): others have written the elements. The core has to know the memory: what is
  * kept may be of the same bytes by another buffer. */
-PyObject *array_method_changed(PyObject *object, PyObject *unused) {
-    (void)unused;
+PyObject *array_method_changed(PyObject *object, PyObject *Py_UNUSED(unused)) {
     Array *self = (Array *)object;
     OPEN(self);
     if (array_usable(self) < 0) return NULL;

@@ -6,13 +6,11 @@
  * and one that changes another's could wait for a thread that waits for this one. */
 #include "array/change.h"
 
-
 #include "array/array.h"
 #include "array/in_turn.h"
 #include "array/result.h"
 #include "array/snapshot.h"
 #include "array/turn.h"
-#include "base/allocators.h"
 #include "base/dimensions.h"
 #include "base/elements.h"
 #include "base/numbers.h"
@@ -22,6 +20,7 @@
 #include "core/patience.h"
 #include "core/relief.h"
 #include "memory/block.h"
+#include "plain/allocators.h"
 
 typedef enum { RESERVE, RESIZE, APPEND, ASSIGN, SET, WRITE, WRITE_BYTES, FILL, MOVE } Operation;
 
@@ -42,7 +41,7 @@ typedef struct {
 } Change;
 
 static hamr_error *apply(const hamr_functions *functions, Change *change) {
-    hamr_array *array = &change->source->array, *other = change->other ? &change->other->array : NULL, *result = &change->result.array;
+    hamr_array *array = &change->source->array, *other = change->other ? &change->other->array : NULL, *result = &change->result.draft.array;
     switch (change->operation) {
     case RESERVE: return functions->reserve(array, change->n, other, result);
     case RESIZE: return functions->resize(array, change->ndim, change->shape, other, result);
@@ -57,7 +56,7 @@ static hamr_error *apply(const hamr_functions *functions, Change *change) {
     return NULL;
 }
 
-static int is_of_parent(const Array *other) { return other && other->block && other->block->generation != core_generation; }
+static int is_of_parent(const Array *other) { return other && other->block && other->block->memory.generation != core_generation; }
 
 /* Whether nobody has the memory but the array, and the snapshot of it that the core is given. */
 static int is_sole(const Array *self) { return self->block && Py_REFCNT((PyObject *)self->block) == 2 && block_is_sole(self->block); }
@@ -96,7 +95,7 @@ static Outcome run(Array *self, void *state) {
     Block *block;
     if (result_block(&change->result, change->source, &change->spare, &block) < 0) return FAILED;
     if (block && block != change->source->block) Py_CLEAR(self->source);
-    return array_store(self, &change->result.array, block) < 0 ? FAILED : DONE;
+    return array_store(self, &change->result.draft.array, block) < 0 ? FAILED : DONE;
 }
 
 /* What another thread changes, or a consumer closes, is read as it was. */
@@ -128,13 +127,12 @@ static PyObject *make(PyObject *object, Change *change) {
     relief_end(&relief);
     if (outcome == FREED) array_freed((Array *)object);
     else if (change->error) core_raise(change->error);
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    Raised raised = raised_take();
     Py_XDECREF((PyObject *)change->source); /* only now may owners end */
     Py_XDECREF((PyObject *)change->other);
     result_end(&change->result);
     Py_XDECREF((PyObject *)change->spare);
-    PyErr_Restore(type, value, traceback);
+    raised_restore(raised);
     if (outcome != DONE) return NULL;
     Py_RETURN_NONE;
 }
@@ -155,16 +153,14 @@ static int read_count(PyObject *value, int64_t *into) {
     return *into == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
-static PyObject *reserve(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *reserve(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Change change;
-    (void)module;
     if (begin(&change, RESERVE, arguments, n, 3, 2, "reserve") < 0 || read_count(arguments[1], &change.n) < 0) return NULL;
     return make(arguments[0], &change);
 }
 
-static PyObject *resize(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *resize(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Change change;
-    (void)module;
     if (begin(&change, RESIZE, arguments, n, 3, 2, "resize") < 0) return NULL;
     if ((change.ndim = read_dimensions(arguments[1], "shape", change.shape)) < 0) return NULL;
     return make(arguments[0], &change);
@@ -209,17 +205,15 @@ int change_write_bytes(PyObject *object, PyObject *exporter) {
     return nothing ? change.done : -1;
 }
 
-static PyObject *set_elements(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *set_elements(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Change change;
-    (void)module;
     if (begin(&change, SET, arguments, n, 5, 2, "set_elements") < 0) return NULL;
     if (read_count(arguments[1], &change.at) < 0 || read_count(arguments[3], &change.start) < 0 || read_count(arguments[4], &change.n) < 0) return NULL;
     return make(arguments[0], &change);
 }
 
-static PyObject *move(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *move(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Change change;
-    (void)module;
     if (begin(&change, MOVE, arguments, n, 3, 0, "move") < 0) return NULL;
     if (read_int32(arguments[1], "allocator", &change.allocator) < 0 || read_int32(arguments[2], "device", &change.device) < 0) return NULL;
     return make(arguments[0], &change);

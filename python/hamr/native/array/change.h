@@ -5,9 +5,12 @@
 #include "array/array.h"
 #include "base/python.h"
 
-PyObject *change_fill(PyObject *object, Array *value); /* every element becomes the single one of value; None, or NULL with an exception */
-PyObject *change_write(PyObject *object, Array *other); /* every element becomes that of other, broadcast; likewise */
-int change_write_bytes(PyObject *object, PyObject *exporter); /* elements of a device become those of a plain array of the same kind: 1, or 0 where it is none; -1 with an exception */
+/* Sets every element to the single one of value. None, or NULL with an exception. */
+PyObject *change_fill(PyObject *object, Array *value);
+/* Sets every element from other, broadcast. None, or NULL with an exception. */
+PyObject *change_write(PyObject *object, Array *other);
+/* Sets a device's elements from a plain array of the same kind: 1. 0: it is none; -1 with an exception. */
+int change_write_bytes(PyObject *object, PyObject *exporter);
 extern PyMethodDef change_functions[];
 
 #endif

@@ -6,9 +6,11 @@
 #include "array/array.h"
 #include "array/copy.h"
 #include "array/create.h"
+#include "base/containers.h"
 #include "base/elements.h"
 #include "base/python.h"
 #include "core/core.h"
+#include "plain/layout.h"
 
 #define SYNC_HOST 1 /* the transfer mode of who names none */
 
@@ -24,8 +26,7 @@ static const char *const texts[ARGUMENTS] = {"shape", "dtype", "allocator", "fil
 static PyObject *words[ARGUMENTS];
 
 int construct_setup(PyObject *module) {
-    for (int i = 0; i < ARGUMENTS; i++)
-        if (!words[i] && !(words[i] = PyUnicode_InternFromString(texts[i]))) return -1;
+    if (intern_names(words, texts, ARGUMENTS) < 0) return -1;
     if (!blocks_entered && !(blocks_entered = PyList_New(0))) return -1;
     return PyModule_AddObjectRef(module, "blocks_entered", blocks_entered);
 }
@@ -150,16 +151,11 @@ PyObject *array_construct(PyTypeObject *type, PyObject *arguments, PyObject *nam
 }
 
 /* set_constructor(constructor, elements, kind, allocators) */
-static PyObject *set_constructor(PyObject *module, PyObject *arguments) {
+static PyObject *set_constructor(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *given[4];
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OO!O!O!", &given[0], &PyDict_Type, &given[1], &PyType_Type, &given[2], &PyDict_Type, &given[3])) return NULL;
     PyObject **places[] = {&constructor, &elements, (PyObject **)&allocator_type, &allocators};
-    for (int i = 0; i < 4; i++) {
-        PyObject *old = *places[i];
-        *places[i] = Py_NewRef(given[i]);
-        Py_XDECREF(old);
-    }
+    for (int i = 0; i < 4; i++) replace_reference(places[i], Py_NewRef(given[i]));
     Py_RETURN_NONE;
 }
 

@@ -1,6 +1,5 @@
 #include "array/copy.h"
 
-
 #include "array/array.h"
 #include "array/result.h"
 #include "array/snapshot.h"
@@ -39,12 +38,7 @@ Array *array_copy(PyTypeObject *type, Array *self, int32_t allocator, int32_t de
     do {
         functions = core_functions();
         result_start(&result, NULL);
-        source->array.flags |= patience_flags();
-        Py_BEGIN_ALLOW_THREADS
-        error = functions->copy(&source->array, allocator, device, element, &result.array);
-        Py_END_ALLOW_THREADS
-        error = patience_outcome(error);
-        source->array.flags &= ~HAMR_PROMPT;
+        PATIENT_CALL(error, &source->array, functions->copy(&source->array, allocator, device, element, &result.draft.array));
     } while (error && core_relieves(&relief, &error, &source->array.flags));
     relief_end(&relief);
     source->array.flags &= ~HAMR_OR_PAGEABLE;
@@ -59,23 +53,21 @@ static int check(PyObject *const *arguments, Py_ssize_t n, Py_ssize_t wanted, co
     return arity(n, wanted, name) < 0 || !is_array_type(arguments[0]) || !is_array(arguments[1]) ? -1 : 0;
 }
 
-static PyObject *copy(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *copy(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     static const char *const names[] = {"allocator", "device", "element"};
     int32_t numbers[3];
-    (void)module;
     if (check(arguments, n, 5, "copy") < 0) return NULL;
     for (int i = 0; i < 3; i++)
         if (read_int32(arguments[2 + i], names[i], &numbers[i]) < 0) return NULL;
     return (PyObject *)array_copy((PyTypeObject *)arguments[0], (Array *)arguments[1], numbers[0], numbers[1], numbers[2]);
 }
 
-static PyObject *reshape(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *reshape(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     int64_t shape[HAMR_MAX_DIMENSIONS];
     int32_t view = 0, copying;
     Array *source;
     Result result;
     hamr_error *error;
-    (void)module;
     if (check(arguments, n, 4, "reshape") < 0) return NULL;
     int ndim = read_dimensions(arguments[2], "shape", shape);
     if (ndim < 0 || read_int32(arguments[3], "copying", &copying) < 0) return NULL;
@@ -86,7 +78,7 @@ static PyObject *reshape(PyObject *module, PyObject *const *arguments, Py_ssize_
         functions = core_functions();
         result_start(&result, source);
         Py_BEGIN_ALLOW_THREADS
-        error = functions->reshape(&source->array, ndim, shape, copying, &result.array, &view);
+        error = functions->reshape(&source->array, ndim, shape, copying, &result.draft.array, &view);
         Py_END_ALLOW_THREADS
     } while (error && core_relieves(&relief, &error, &source->array.flags));
     relief_end(&relief);
@@ -100,11 +92,10 @@ static PyObject *reshape(PyObject *module, PyObject *const *arguments, Py_ssize_
     return made ? Py_BuildValue("(NN)", (PyObject *)made, PyBool_FromLong(view)) : NULL;
 }
 
-static PyObject *text(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *text(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     char *elements = NULL;
     Array *source;
     hamr_error *error;
-    (void)module;
     if (arity(n, 2, "text") < 0 || !is_array(arguments[0])) return NULL;
     long long limit = PyLong_AsLongLong(arguments[1]);
     if (limit == -1 && PyErr_Occurred()) return NULL;
@@ -113,31 +104,22 @@ static PyObject *text(PyObject *module, PyObject *const *arguments, Py_ssize_t n
     Relief relief = relief_begin();
     do {
         functions = core_functions();
-        source->array.flags |= patience_flags();
-        Py_BEGIN_ALLOW_THREADS
-        error = functions->text(&source->array, limit, &elements);
-        Py_END_ALLOW_THREADS
-        error = patience_outcome(error);
-        source->array.flags &= ~HAMR_PROMPT;
+        PATIENT_CALL(error, &source->array, functions->text(&source->array, limit, &elements));
     } while (error && core_relieves(&relief, &error, NULL));
     relief_end(&relief);
     Py_DECREF(source);
     if (error) {
         if (elements && core_functions()) core_functions()->free(elements); /* of the last moment */
-        core_raise(error);
-        return NULL;
+        return core_failed(error);
     }
     PyObject *made = core_text(elements);
     functions->free(elements);
     return made;
 }
 
-static PyObject *set_buffer_type(PyObject *module, PyObject *type) {
-    (void)module;
+static PyObject *set_buffer_type(PyObject *Py_UNUSED(module), PyObject *type) {
     if (!is_array_type(type)) return NULL;
-    PyObject *old = (PyObject *)buffer_type;
-    buffer_type = (PyTypeObject *)Py_NewRef(type);
-    Py_XDECREF(old);
+    replace_reference((PyObject **)&buffer_type, Py_NewRef(type));
     Py_RETURN_NONE;
 }
 

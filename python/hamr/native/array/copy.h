@@ -6,7 +6,8 @@
 #include "base/python.h"
 
 PyTypeObject *copy_type(void); /* hamr.Buffer; NULL, with an exception, until Python has told it */
-Array *array_copy(PyTypeObject *type, Array *source, int32_t allocator, int32_t device, int32_t element); /* the same elements in C order */
+/* Copies the elements in C order. */
+Array *array_copy(PyTypeObject *type, Array *source, int32_t allocator, int32_t device, int32_t element);
 extern PyMethodDef copy_functions[];
 
 #endif

@@ -1,11 +1,9 @@
 #include "array/create.h"
 
-
 #include "array/access.h"
 #include "array/adopt.h"
 #include "array/array.h"
 #include "array/snapshot.h"
-#include "base/allocators.h"
 #include "base/dimensions.h"
 #include "base/elements.h"
 #include "base/numbers.h"
@@ -15,6 +13,8 @@
 #include "core/relief.h"
 #include "memory/block.h"
 #include "memory/owner.h"
+#include "plain/allocators.h"
+#include "plain/layout.h"
 
 #define LONG_FILL (256u << 10) /* bytes whose filling is worth letting other threads run */
 
@@ -75,12 +75,11 @@ int create_draft(Draft *draft, void *value, int32_t value_element) {
 }
 
 /* create(type, element, allocator, device, stream, transfer, shape, value) */
-static PyObject *create(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *create(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Draft draft;
     unsigned char bytes[16];
     int32_t value_element = 0;
     int filled = 0;
-    (void)module;
     if (arity(n, 8, "create") < 0 || !is_array_type(arguments[0])) return NULL;
     draft_start(&draft);
     if (read_place(arguments + 1, &draft.array) < 0 || read_shape(arguments[6], &draft.array) < 0) return NULL;
@@ -96,9 +95,8 @@ static PyObject *create(PyObject *module, PyObject *const *arguments, Py_ssize_t
 
 /* create_cached(type, element, allocator, device, stream, transfer, shape, number, generation): memory of
  * a caching allocator of that generation of the core, which has the number there. */
-static PyObject *create_cached(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *create_cached(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Draft draft;
-    (void)module;
     if (arity(n, 9, "create_cached") < 0 || !is_array_type(arguments[0])) return NULL;
     draft_start(&draft);
     if (read_place(arguments + 1, &draft.array) < 0 || read_shape(arguments[6], &draft.array) < 0) return NULL;
@@ -118,10 +116,7 @@ static PyObject *create_cached(PyObject *module, PyObject *const *arguments, Py_
         Py_END_ALLOW_THREADS
     } while (error && core_relieves(&relief, &error, NULL));
     relief_end(&relief);
-    if (error) {
-        core_raise(error);
-        return NULL;
-    }
+    if (error) return core_failed(error);
     PyObject *made = draft_finish((PyTypeObject *)arguments[0], &draft, NULL);
     if (made) ((Array *)made)->block->reused_in_order = 1;
     return made;
@@ -135,19 +130,13 @@ static int read_pointer(PyObject *const *arguments, Draft *draft) {
     if (read_place(arguments, array) < 0 || read_shape(arguments[6], array) < 0) return -1;
     array->pointer = PyLong_AsUnsignedLongLong(arguments[5]);
     if (array->pointer == (uint64_t)-1 && PyErr_Occurred()) return -1;
-    if (!element_facts(array->element)) {
-        PyErr_Format(PyExc_TypeError, "element is %R: accepted is an element type's number", arguments[0]);
-        return -1;
-    }
+    if (!element_facts(array->element)) return RAISE(PyExc_TypeError, "element is %R: accepted is an element type's number", arguments[0]);
     if (arguments[7] == Py_None) {
         array_c_strides(array);
     } else {
         int dimensions = read_dimensions(arguments[7], "strides", array->strides);
         if (dimensions < 0) return -1;
-        if (dimensions != array->ndim) {
-            PyErr_Format(PyExc_ValueError, "strides is %R: accepted are %d entries, one for each dimension", arguments[7], array->ndim);
-            return -1;
-        }
+        if (dimensions != array->ndim) return RAISE(PyExc_ValueError, "strides is %R: accepted are %d entries, one for each dimension", arguments[7], array->ndim);
     }
     int readonly = PyObject_IsTrue(arguments[8]);
     if (readonly > 0) array->flags |= HAMR_READ_ONLY;
@@ -170,9 +159,8 @@ static Owner *owner_of_pointer(PyObject *object) {
  *               shape, strides, readonly, owner, take)
  * owner is kept alive as long as the memory is used; with take, the memory is
  * freed by its allocator instead. */
-static PyObject *adopt_pointer(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *adopt_pointer(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Draft draft;
-    (void)module;
     if (arity(n, 12, "adopt_pointer") < 0 || !is_array_type(arguments[0]) || read_pointer(arguments + 1, &draft) < 0) return NULL;
     int take = PyObject_IsTrue(arguments[11]);
     if (take < 0) return NULL;
@@ -184,9 +172,8 @@ static PyObject *adopt_pointer(PyObject *module, PyObject *const *arguments, Py_
 
 /* adopt_device(type, element, allocator, device, stream, transfer, pointer,
  *              shape, strides, readonly, owner, producer) */
-static PyObject *adopt_device_pointer(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *adopt_device_pointer(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Draft draft;
-    (void)module;
     if (arity(n, 12, "adopt_device") < 0 || !is_array_type(arguments[0]) || read_pointer(arguments + 1, &draft) < 0) return NULL;
     uint64_t producer = PyLong_AsUnsignedLongLong(arguments[11]);
     if (producer == (uint64_t)-1 && PyErr_Occurred()) return NULL;
@@ -197,9 +184,8 @@ static PyObject *adopt_device_pointer(PyObject *module, PyObject *const *argumen
 /* view(type, source, offset, shape, strides, element): some of source's elements, in
  * place, or its bytes as others of another type. The caller has checked that they are
  * source's. */
-static PyObject *view(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *view(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Draft draft;
-    (void)module;
     if (n != 5 && arity(n, 6, "view") < 0) return NULL;
     if (!is_array_type(arguments[0])) return NULL;
     if (!is_array(arguments[1])) return NULL;
@@ -225,22 +211,13 @@ static PyObject *view(PyObject *module, PyObject *const *arguments, Py_ssize_t n
     /* Held first: making an object may run finalisers, which may change source. */
     Block *block = source->block;
     Py_XINCREF((PyObject *)block);
-    Array *self = array_new((PyTypeObject *)arguments[0]);
-    if (!self) {
-        Py_XDECREF((PyObject *)block);
-        return NULL;
-    }
-    if (is_handle(self)) {
+    Array *self = array_make((PyTypeObject *)arguments[0], &draft.array, block, source);
+    if (self && is_handle(self)) {
         self->fixed = 1;
         self->temporary = source->temporary;
         self->for_space = source->for_space;
     }
-    self->own_copy = source->own_copy;
-    array_follow(self, source);
-    if (array_store(self, &draft.array, block) < 0) {
-        Py_DECREF(self);
-        return NULL;
-    }
+    if (self) self->own_copy = source->own_copy;
     return (PyObject *)self;
 }
 
@@ -264,14 +241,12 @@ PyObject *array_of_number(PyObject *value) {
 }
 
 /* scalar(value): a number as an array without dimensions, or None. */
-static PyObject *scalar(PyObject *module, PyObject *value) {
-    (void)module;
+static PyObject *scalar(PyObject *Py_UNUSED(module), PyObject *value) {
     return array_of_number(value);
 }
 
 /* bytes_of(array): the bytes of elements that the host reaches, in C order. */
-static PyObject *bytes_of(PyObject *module, PyObject *object) {
-    (void)module;
+static PyObject *bytes_of(PyObject *Py_UNUSED(module), PyObject *object) {
     if (!is_array(object)) return NULL;
     const hamr_array *array = &((Array *)object)->array;
     const ElementFacts *facts = element_facts(array->element);

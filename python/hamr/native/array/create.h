@@ -2,10 +2,11 @@
 #ifndef HAMR_ARRAY_CREATE_H
 #define HAMR_ARRAY_CREATE_H
 
-#include "array/adopt.h"
 #include "base/python.h"
+#include "plain/layout.h"
 
-int create_draft(Draft *draft, void *value, int32_t value_element); /* takes the memory; the core is loaded. 0, or -1 with an exception */
+/* Takes the memory. The core must be loaded. 0, or -1 with an exception. */
+int create_draft(Draft *draft, void *value, int32_t value_element);
 PyObject *array_of_number(PyObject *value); /* as an array without dimensions, or None; NULL with an exception */
 extern PyMethodDef create_functions[];
 

@@ -3,19 +3,20 @@
 #include <time.h>
 
 #include "array/array.h"
-#include "base/allocators.h"
-#include "base/dlpack.h"
-#include "base/elements.h"
 #include "base/streams.h"
 #include "core/core.h"
 #include "memory/block.h"
+#include "plain/allocators.h"
+#include "plain/dlpack.h"
+#include "plain/layout.h"
+#include "plain/memory.h"
 
 enum { CAPTURE_IMPLICIT = 906 };
 
 const hamr_devices *default_stream_driver(const Array *self) {
     const hamr_functions *functions = core_functions();
     int32_t device = self->array.device;
-    unsigned type = self->array.allocator < HAMR_ALLOCATOR_COUNT ? allocator_table[self->array.allocator].dlpack : 0;
+    int32_t type = dlpack_type_of(self->array.allocator);
     if (type != kDLCUDA && type != kDLCUDAManaged) return NULL;
     const hamr_devices *devices = functions ? functions->devices : NULL;
     void *context = NULL;
@@ -62,11 +63,7 @@ int default_stream_idle(const Array *self) {
 }
 
 int array_has_own_order(const Array *self) {
-    return self->array.stream || block_foreign_work(self->block) || marks_at(self->block->marks);
-}
-
-static uint64_t number_at(uint64_t address) {
-    return __atomic_load_n((const uint64_t *)(uintptr_t)address, __ATOMIC_ACQUIRE);
+    return self->array.stream || block_foreign_work(self->block) || marks_at(self->block->memory.marks);
 }
 
 #define MOST_DOWNLOAD (256 << 10) /* bytes: more may be staged */
@@ -75,7 +72,7 @@ static uint64_t number_at(uint64_t address) {
 int default_stream_download(const Array *self, void *target, int64_t size, hamr_error **error) {
     const Block *block = self->block;
     if (size <= 0 || size > MOST_DOWNLOAD || !array_contiguous(&self->array, 0)) return 0;
-    if (memory_kind(self->array.allocator) != HAMR_DEVICE_ONLY || !block || !block->token || !block->marks || array_has_own_order(self)) return 0;
+    if (memory_kind(self->array.allocator) != HAMR_DEVICE_ONLY || !block || !block->memory.token || !block->memory.marks || array_has_own_order(self)) return 0;
     const hamr_devices *devices = default_stream_driver(self);
     if (!devices || !devices->cuda_download || number_at(devices->kept) || number_at(devices->tracing)) return 0;
     if (size > ASK_DOWNLOAD && !default_stream_idle(self)) return 0;

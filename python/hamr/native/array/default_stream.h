@@ -4,10 +4,14 @@
 
 #include "array/array.h"
 
-const hamr_devices *default_stream_driver(const Array *self); /* NULL where the core must be asked: it is another runtime's, or another context is current */
-int default_stream_captured(const hamr_devices *devices); /* 1 while a stream is captured that the default one would wait for; -1: the driver does not say */
+/* NULL where the core must be asked: the memory is another runtime's, or another context is current. */
+const hamr_devices *default_stream_driver(const Array *self);
+/* 1 while a stream is captured that the default one would wait for. -1: the driver cannot say. */
+int default_stream_captured(const hamr_devices *devices);
 int default_stream_idle(const Array *self); /* whether it is known to have nothing to do */
-int array_has_own_order(const Array *self); /* whether work is recorded, or on a stream of the array's own, that others must wait for */
-int default_stream_download(const Array *self, void *target, int64_t size, hamr_error **error); /* copies elements, of so many bytes, to the host by the driver alone; 0: the core must do it, as where they are not in C order */
+/* Whether others must wait for work that is recorded, or on the array's own stream. */
+int array_has_own_order(const Array *self);
+/* Copies size bytes of elements to the host by the driver alone. 0: the core must do it. */
+int default_stream_download(const Array *self, void *target, int64_t size, hamr_error **error);
 
 #endif

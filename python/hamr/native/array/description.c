@@ -2,19 +2,19 @@
 
 #include "array/array.h"
 #include "array/snapshot.h"
-#include "base/elements.h"
+#include "base/containers.h"
 #include "base/python.h"
+#include "plain/layout.h"
 
-static PyObject *shape_name, *typestr_name, *data_name, *strides_name, *version_name, *stream_name;
+enum { SHAPE, TYPESTR, DATA, STRIDES, VERSION, STREAM, NAMES };
+static PyObject *names[NAMES];
 
 int description_setup(void) {
-    static const struct { PyObject **name; const char *text; } names[] = {
-        {&shape_name, "shape"}, {&typestr_name, "typestr"}, {&data_name, "data"},
-        {&strides_name, "strides"}, {&version_name, "version"}, {&stream_name, "stream"},
+    static const char *const texts[NAMES] = {
+        [SHAPE] = "shape", [TYPESTR] = "typestr", [DATA] = "data", [STRIDES] = "strides", [VERSION] = "version",
+        [STREAM] = "stream",
     };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!*names[i].name && !(*names[i].name = PyUnicode_InternFromString(names[i].text))) return -1;
-    return 0;
+    return intern_names(names, texts, NAMES);
 }
 
 /* The dictionary of an array that does not change, without its stream. */
@@ -22,17 +22,12 @@ static PyObject *describe(const Array *self) {
     const hamr_array *array = &self->array;
     const ElementFacts *facts = element_facts(array->element);
     int readonly = array->flags & HAMR_READ_ONLY && !self->own_copy; /* libraries refuse read-only arrays */
-    PyObject *shape = array_dimensions(array->shape, array->ndim);
-    PyObject *strides = array_contiguous(array, 0) ? Py_NewRef(Py_None) : array_dimensions(array->strides, array->ndim);
-    if (!shape || !strides) {
-        Py_XDECREF(shape);
-        Py_XDECREF(strides);
-        return NULL;
-    }
+    PyObject *shape, *strides;
+    if (array_layout(array, &shape, &strides) < 0) return NULL;
     unsigned long long pointer = array_count(array) ? array->pointer : 0;
-    return Py_BuildValue("{O:N,O:s,O:(KO),O:N,O:i,O:O}", shape_name, shape, typestr_name, facts->typestr,
-                         data_name, pointer, readonly ? Py_True : Py_False,
-                         strides_name, strides, version_name, 3, stream_name, Py_None);
+    return Py_BuildValue("{O:N,O:s,O:(KO),O:N,O:i,O:O}", names[SHAPE], shape, names[TYPESTR], facts->typestr,
+                         names[DATA], pointer, readonly ? Py_True : Py_False,
+                         names[STRIDES], strides, names[VERSION], 3, names[STREAM], Py_None);
 }
 
 /* Libraries for HIP read and offer the interface under CUDA's name. Of memory that CUDA shares with

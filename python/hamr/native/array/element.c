@@ -7,12 +7,13 @@
 #include "array/adopt.h"
 #include "array/array.h"
 #include "array/copy.h"
-#include "base/allocators.h"
-#include "base/elements.h"
 #include "base/python.h"
 #include "core/stacks.h"
 #include "memory/block.h"
 #include "memory/owner.h"
+#include "plain/allocators.h"
+#include "plain/layout.h"
+#include "plain/memory.h"
 
 static int position(PyObject *key, int64_t count, int64_t stride, int64_t *offset) {
     if (!PyLong_CheckExact(key)) return 0;
@@ -41,14 +42,15 @@ static int find(const hamr_array *array, PyObject *key, int64_t *offset) {
  * grows where it is. */
 static int32_t allocator_for(int32_t allocator) {
     if (allocator == HAMR_ALLOCATOR_CUDA_VMM) return HAMR_ALLOCATOR_CUDA;
-    return allocator >= 0 && allocator < HAMR_ALLOCATOR_COUNT && allocator_table[allocator].exportable ? HAMR_ALLOCATOR_MALLOC : allocator;
+    const AllocatorFacts *facts = allocator_facts(allocator);
+    return facts && facts->exportable ? HAMR_ALLOCATOR_MALLOC : allocator;
 }
 
 /* Who watches memory is told of it by the core. */
 static int host_has_it(const Array *self) {
     const Block *block = self->block;
     return block && self->array.flags & HAMR_HOST_REACHABLE && !is_of_device(self->array.allocator) && !block_foreign_work(block) &&
-           !marks_at(block->marks) && !__atomic_load_n(&stacks_wanted, __ATOMIC_RELAXED);
+           !marks_at(block->memory.marks) && !__atomic_load_n(&stacks_wanted, __ATOMIC_RELAXED);
 }
 
 static PyObject *from_host(PyTypeObject *type, const hamr_array *element) {
@@ -71,21 +73,16 @@ static PyObject *from_host(PyTypeObject *type, const hamr_array *element) {
 
 static PyObject *by_core(PyTypeObject *type, Array *source, const hamr_array *element) {
     Block *block = (Block *)Py_XNewRef((PyObject *)source->block);
-    Array *one = array_new(array_type);
-    if (!one) {
-        Py_XDECREF((PyObject *)block);
-        return NULL;
-    }
+    Array *one = array_make(array_type, element, block, source);
+    if (!one) return NULL;
     one->fixed = 1;
-    array_follow(one, source);
-    Array *made = array_store(one, element, block) < 0 ? NULL : array_copy(type, one, allocator_for(element->allocator), element->device, element->element);
+    Array *made = array_copy(type, one, allocator_for(element->allocator), element->device, element->element);
     Py_DECREF((PyObject *)one);
     return (PyObject *)made;
 }
 
 /* element(type, array, key) */
-static PyObject *element(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
-    (void)module;
+static PyObject *element(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     if (n != 3) return PyErr_Format(PyExc_TypeError, "element takes 3 arguments, got %zd", n);
     if (!is_array_type(arguments[0]) || !is_array(arguments[1])) return NULL;
     PyTypeObject *type = (PyTypeObject *)arguments[0];

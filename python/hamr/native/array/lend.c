@@ -35,7 +35,7 @@ static Outcome run(Array *self, void *state) {
     opening->source->array.flags |= patience_flags();
     Py_BEGIN_ALLOW_THREADS
     opening->error = functions->open_access(&opening->source->array, opening->space, opening->device, opening->mode,
-                                            &opening->result.array, &opening->access);
+                                            &opening->result.draft.array, &opening->access);
     Py_END_ALLOW_THREADS
     Turn *turn = self->turn;
     turn_let_read(turn, 1);
@@ -58,8 +58,7 @@ static hamr_error *end(Array *source, Array *handle, uint64_t access, int commit
 }
 
 /* open_access(array, space, device, mode) -> (handle, opened): opened is for end_access. */
-static PyObject *open_access(PyObject *module, PyObject *arguments) {
-    (void)module;
+static PyObject *open_access(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *object;
     Opening opening = {.access = 0};
     if (!PyArg_ParseTuple(arguments, "O!iii", array_type, &object, &opening.space, &opening.device, &opening.mode)) return NULL;
@@ -88,11 +87,10 @@ static PyObject *open_access(PyObject *module, PyObject *arguments) {
         handle = access_handle(&opening.result, opening.source, opening.space);
         if (handle) both = Py_BuildValue("(N(OKK))", handle, opening.source, (unsigned long long)opening.access, (unsigned long long)generation);
         if (!both && generation == core_generation) {
-            PyObject *type, *value, *traceback;
-            PyErr_Fetch(&type, &value, &traceback);
+            Raised raised = raised_take();
             hamr_error *error = end(opening.source, NULL, opening.access, 0);
             if (error) core_functions()->free(error);
-            PyErr_Restore(type, value, traceback);
+            raised_restore(raised);
         }
         result_end(&opening.result);
     }
@@ -102,17 +100,13 @@ static PyObject *open_access(PyObject *module, PyObject *arguments) {
 
 /* end_access(handle, opened, commit): in a forked child, which has no device and whose parent
  * writes back for itself, there is nothing to end. */
-static PyObject *end_access(PyObject *module, PyObject *arguments) {
-    (void)module;
+static PyObject *end_access(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Array *handle, *source;
     unsigned long long access, generation;
     int commit;
     if (!PyArg_ParseTuple(arguments, "O!(O!KK)p", array_type, &handle, array_type, &source, &access, &generation, &commit)) return NULL;
     if (generation != core_generation) {
-        if (commit && handle->temporary && !(handle->array.flags & HAMR_READ_ONLY)) {
-            core_forked();
-            return NULL;
-        }
+        if (commit && handle->temporary && !(handle->array.flags & HAMR_READ_ONLY)) return core_forked(), NULL;
         Py_RETURN_NONE;
     }
     hamr_error *error;
@@ -125,10 +119,7 @@ static PyObject *end_access(PyObject *module, PyObject *arguments) {
         hamr_error *late = end(source, handle, access, 0);
         if (late) core_functions()->free(late);
     }
-    if (error) {
-        core_raise(error);
-        return NULL;
-    }
+    if (error) return core_failed(error);
     Py_RETURN_NONE;
 }
 

@@ -39,40 +39,30 @@ static int pin_all(Pairs *pairs, PyObject *destinations, PyObject *sources) {
     }
     pairs->pinned = PyMem_Calloc((size_t)pairs->count * 2 + 1, sizeof *pairs->pinned);
     pairs->arrays = PyMem_Calloc((size_t)pairs->count * 2 + 1, sizeof *pairs->arrays);
-    if (!pairs->pinned || !pairs->arrays) {
-        PyErr_NoMemory();
-        return -1;
-    }
+    if (!pairs->pinned || !pairs->arrays) return PyErr_NoMemory(), -1;
     for (Py_ssize_t i = 0; i < pairs->count; i++)
         if (pin(pairs, i, destinations, i) < 0 || pin(pairs, pairs->count + i, sources, i) < 0) return -1;
     return 0;
 }
 
 static void unpin(Pairs *pairs) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    Raised raised = raised_take();
     for (Py_ssize_t i = 0; pairs->pinned && i < 2 * pairs->count; i++) Py_XDECREF((PyObject *)pairs->pinned[i]);
     PyMem_Free(pairs->pinned);
     PyMem_Free(pairs->arrays);
-    PyErr_Restore(type, value, traceback);
+    raised_restore(raised);
 }
 
 /* copy_many(destinations, sources, transfer) */
-static PyObject *copy_many(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *copy_many(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Pairs pairs = {0};
     int32_t transfer;
-    (void)module;
     if (arity(n, 3, "copy_many") < 0 || read_int32(arguments[2], "transfer", &transfer) < 0) return NULL;
     hamr_error *error = NULL;
     int done = pin_all(&pairs, arguments[0], arguments[1]) == 0 && (pairs.count == 0 || core_load() == 0);
     const hamr_functions *functions = done ? core_functions() : NULL;
     if (functions && pairs.count > 0) {
-        pairs.arrays[0]->flags |= patience_flags();
-        Py_BEGIN_ALLOW_THREADS
-        error = functions->copy_many(pairs.count, pairs.arrays, pairs.arrays + pairs.count, transfer);
-        Py_END_ALLOW_THREADS
-        error = patience_outcome(error);
-        pairs.arrays[0]->flags &= ~HAMR_PROMPT;
+        PATIENT_CALL(error, pairs.arrays[0], functions->copy_many(pairs.count, pairs.arrays, pairs.arrays + pairs.count, transfer));
     }
     if (error) core_raise(error);
     unpin(&pairs);

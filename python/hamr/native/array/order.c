@@ -7,12 +7,12 @@
 #include "array/array.h"
 #include "array/default_stream.h"
 #include "array/snapshot.h"
-#include "base/allocators.h"
-#include "base/dlpack.h"
 #include "base/python.h"
 #include "base/streams.h"
 #include "core/core.h"
 #include "core/errors.h"
+#include "plain/allocators.h"
+#include "plain/dlpack.h"
 
 enum { NO_TIMING = 2 };
 
@@ -24,8 +24,7 @@ static int uses_default_stream(const Array *self) {
 /* Whether the array's runtime has a number for its default stream that an interface may name: not
  * HIP, which has zero, and that the interface forbids. */
 static int default_stream_has_number(const Array *self) {
-    unsigned type = self->array.allocator < HAMR_ALLOCATOR_COUNT ? allocator_table[self->array.allocator].dlpack : 0;
-    return type != kDLROCM;
+    return dlpack_type_of(self->array.allocator) != kDLROCM;
 }
 
 static int order_settled(Array *self) {

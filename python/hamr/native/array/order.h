@@ -4,7 +4,8 @@
 
 #include "array/array.h"
 
-int order_covering(Array *self, uint64_t *stream); /* sets a stream that covers all work pending on the elements, or 0 */
+/* Sets the stream that covers all pending work on the elements, or 0. */
+int order_covering(Array *self, uint64_t *stream);
 int order_before(Array *self, uint64_t stream); /* makes later work on a stream of CUDA's wait for what is pending */
 
 #endif

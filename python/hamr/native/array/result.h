@@ -6,17 +6,18 @@
 #include "base/python.h"
 #include "hamr/functions.h"
 #include "memory/block.h"
+#include "plain/layout.h"
 
 typedef struct {
-    hamr_array array;
     uint64_t before; /* a token that is not the result's to release */
     uint64_t generation;
-    int64_t dimensions[2 * HAMR_MAX_DIMENSIONS];
+    Draft draft;
 } Result;
 
 void result_start(Result *result, const Array *source); /* source NULL: the memory will be new */
 int result_block(Result *result, Array *from, Block **spare, Block **block); /* spare, if it is given, for new memory */
-Array *result_array(Result *result, PyTypeObject *type, Array *source); /* a new array that result describes; NULL: an error */
+/* Makes the array that result describes. NULL: an error. */
+Array *result_array(Result *result, PyTypeObject *type, Array *source);
 void result_end(Result *result); /* gives back memory that nobody took */
 
 #endif

@@ -12,13 +12,14 @@
 #include "array/shared_handle.h"
 #include "array/snapshot.h"
 #include "array/wait.h"
-#include "base/allocators.h"
 #include "base/numbers.h"
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
 #include "memory/block.h"
 #include "memory/owner.h"
+#include "plain/allocators.h"
+#include "plain/layout.h"
 
 /* Another process's elements, for as long as a Block is of them. */
 typedef struct Opened {
@@ -72,14 +73,12 @@ static PyObject *share_pinned(PyTypeObject *type, Array *source, hamr_sharing *s
     error = functions->share_elements(&source->array, sharing);
     Py_END_ALLOW_THREADS
     if (!error) return shared_handle_new(type, sharing, sharing->lent ? generation : 0);
-    core_raise(error);
-    return NULL;
+    return core_failed(error);
 }
 
 /* share(type, array, copying, readonly, stored) */
-static PyObject *share(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *share(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     hamr_sharing sharing; /* most of which is neither set nor touched */
-    (void)module;
     if (arity(n, 5, "share") < 0 || !is_shared_handle_type(arguments[0]) || !is_array(arguments[1]) || read_int32(arguments[2], "copying", &sharing.copying) < 0)
         return NULL;
     int read_only = PyObject_IsTrue(arguments[3]);
@@ -116,10 +115,7 @@ enum { MOST = 16 }; /* descriptors that the core is told of, which takes no more
 static int read_descriptors(PyObject *list, int32_t *numbers, int32_t *count) {
     Py_ssize_t n = PyList_Size(list);
     if (n < 0) return -1;
-    if (n > MOST) {
-        PyErr_Format(PyExc_ValueError, "descriptors are %zd: accepted are at most %d", n, HAMR_FRAME_DESCRIPTORS);
-        return -1;
-    }
+    if (n > MOST) return RAISE(PyExc_ValueError, "descriptors are %zd: accepted are at most %d", n, HAMR_FRAME_DESCRIPTORS);
     *count = (int32_t)n;
     for (int32_t i = 0; i < *count; i++)
         if (read_int32(PyList_GetItem(list, i), "a descriptor", &numbers[i]) < 0) return -1;
@@ -138,10 +134,7 @@ static PyObject *open_frame(PyTypeObject *type, const void *frame, Py_ssize_t by
     Py_BEGIN_ALLOW_THREADS
     error = functions->open_elements(frame, bytes, count, descriptors, &draft.array, &opened);
     Py_END_ALLOW_THREADS
-    if (error) {
-        core_raise(error);
-        return NULL;
-    }
+    if (error) return core_failed(error);
     if (!opened.token) return draft_finish(type, &draft, NULL);
     PyObject *made = buffer_of(type, &draft, &opened, generation);
     if (made) replace_reference(&((Array *)made)->source, Py_NewRef(source_name));
@@ -149,11 +142,10 @@ static PyObject *open_frame(PyTypeObject *type, const void *frame, Py_ssize_t by
 }
 
 /* open_shared(type, frame, descriptors): a list of int. */
-static PyObject *open_shared(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *open_shared(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     int32_t numbers[MOST], count;
     char *frame;
     Py_ssize_t bytes;
-    (void)module;
     if (arity(n, 3, "open_shared") < 0 || !is_array_type(arguments[0]) || PyBytes_AsStringAndSize(arguments[1], &frame, &bytes) < 0 ||
         read_descriptors(arguments[2], numbers, &count) < 0)
         return NULL;
@@ -161,22 +153,15 @@ static PyObject *open_shared(PyObject *module, PyObject *const *arguments, Py_ss
 }
 
 static PyObject *open_received(PyTypeObject *type, const Received *received) {
-    if (received->lost) {
-        PyErr_SetString(PyExc_ValueError, "descriptors were lost: more came than a handle has, or this process has no room");
-        return NULL;
-    }
-    if (!received->bytes) {
-        PyErr_SetString(PyExc_EOFError, "the socket's other end was closed: no handle came");
-        return NULL;
-    }
+    if (received->lost) return PyErr_Format(PyExc_ValueError, "descriptors were lost: more came than a handle has, or this process has no room");
+    if (!received->bytes) return PyErr_Format(PyExc_EOFError, "the socket's other end was closed: no handle came");
     return open_frame(type, received->frame, received->bytes, received->descriptors, received->count);
 }
 
 /* receive_shared(type, socket) */
-static PyObject *receive_shared(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *receive_shared(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Received received; /* most of which is neither set nor touched */
     int type, number;
-    (void)module;
     if (arity(n, 2, "receive_shared") < 0 || !is_array_type(arguments[0])) return NULL;
     number = socket_of(arguments[1], &type);
     if (number < 0 || type == SOCK_STREAM) Py_RETURN_NONE;
@@ -195,9 +180,7 @@ static PyObject *receive_shared(PyObject *module, PyObject *const *arguments, Py
 }
 
 /* In a forked child: what was opened is the parent's to keep. */
-static PyObject *leave_opened(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
+static PyObject *leave_opened(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     for (Opened *each = all_opened; each; each = each->next) {
         if (each->core.lease >= 0) close(each->core.lease);
         each->core.lease = -1;

@@ -17,7 +17,8 @@ typedef struct {
 } Received;
 
 int socket_of(PyObject *connection, int *type); /* a UNIX socket's descriptor, and its type; -1 if it is none */
-ssize_t frame_send(int number, const char *frame, Py_ssize_t bytes, const int32_t *descriptors, int32_t count); /* as sendmsg, once */
+/* Calls sendmsg once. */
+ssize_t frame_send(int number, const char *frame, Py_ssize_t bytes, const int32_t *descriptors, int32_t count);
 void frame_receive(int number, Received *into); /* as recvmsg, once: sockets that keep messages apart */
 void close_descriptors(const int32_t *descriptors, int32_t count);
 

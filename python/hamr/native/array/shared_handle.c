@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "array/share_socket.h"
-#include "base/exclusive.h"
+#include "base/containers.h"
 #include "base/heap_type.h"
 #include "base/numbers.h"
 #include "base/python.h"
@@ -45,17 +45,13 @@ PyObject *shared_handle_new(PyTypeObject *type, const hamr_sharing *sharing, uin
 }
 
 /* SharedHandle(frame, descriptors, copied, readonly): a tuple, whose descriptors it takes over. */
-static PyObject *handle_make(PyTypeObject *type, PyObject *arguments, PyObject *names) {
+static PyObject *handle_make(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(names)) {
     PyObject *frame, *numbers;
     hamr_sharing sharing;
-    (void)names;
     int copied, read_only;
     if (!PyArg_ParseTuple(arguments, "SO!pp:SharedHandle", &frame, &PyTuple_Type, &numbers, &copied, &read_only)) return NULL;
     Py_ssize_t n = PyTuple_Size(numbers), bytes = PyBytes_Size(frame);
-    if (n > HAMR_FRAME_DESCRIPTORS || bytes > HAMR_LONGEST_FRAME) {
-        PyErr_Format(PyExc_ValueError, "a handle of %zd bytes and %zd descriptors: accepted are at most %d and %d", bytes, n, HAMR_LONGEST_FRAME, HAMR_FRAME_DESCRIPTORS);
-        return NULL;
-    }
+    if (n > HAMR_FRAME_DESCRIPTORS || bytes > HAMR_LONGEST_FRAME) return PyErr_Format(PyExc_ValueError, "a handle of %zd bytes and %zd descriptors: accepted are at most %d and %d", bytes, n, HAMR_LONGEST_FRAME, HAMR_FRAME_DESCRIPTORS);
     for (Py_ssize_t i = 0; i < n; i++)
         if (read_int32(PyTuple_GetItem(numbers, i), "a descriptor", &sharing.descriptors[i]) < 0) return NULL;
     sharing.count = (int32_t)n;
@@ -78,10 +74,7 @@ static void end_when_unused(Handle *self) {
 }
 
 static int begin(Handle *self) {
-    if (!self->frame) {
-        PyErr_SetString(PyExc_ValueError, "the handle was closed");
-        return -1;
-    }
+    if (!self->frame) return RAISE(PyExc_ValueError, "the handle was closed");
     if (self->generation != core_generation) self->users = 0;
     self->generation = core_generation;
     self->users++;
@@ -93,10 +86,9 @@ static void end(Handle *self) {
     end_when_unused(self);
 }
 
-static PyObject *handle_close(PyObject *object, PyObject *unused) {
+static PyObject *handle_close(PyObject *object, PyObject *Py_UNUSED(unused)) {
     Handle *self = (Handle *)object;
     PyObject *frame = self->frame;
-    (void)unused;
     self->frame = NULL;
     end_when_unused(self);
     Py_XDECREF(frame);
@@ -113,24 +105,19 @@ static void handle_dealloc(PyObject *object) {
     type_free(object);
 }
 
-static PyObject *handle_begin(PyObject *object, PyObject *unused) {
+static PyObject *handle_begin(PyObject *object, PyObject *Py_UNUSED(unused)) {
     Handle *self = (Handle *)object;
-    (void)unused;
     if (begin(self) < 0) return NULL;
     PyObject *numbers = PyTuple_New(self->count), *both = NULL;
-    for (int32_t i = 0; numbers && i < self->count; i++) {
-        PyObject *number = PyLong_FromLong(self->descriptors[i]);
-        if (!number) Py_CLEAR(numbers);
-        else PyTuple_SetItem(numbers, i, number);
-    }
+    for (int32_t i = 0; numbers && i < self->count; i++)
+        tuple_put(&numbers, i, PyLong_FromLong(self->descriptors[i]));
     if (numbers && self->frame) both = PyTuple_Pack(2, self->frame, numbers);
     Py_XDECREF(numbers);
     if (!both) end(self);
     return both;
 }
 
-static PyObject *handle_end(PyObject *object, PyObject *unused) {
-    (void)unused;
+static PyObject *handle_end(PyObject *object, PyObject *Py_UNUSED(unused)) {
     end((Handle *)object);
     Py_RETURN_NONE;
 }
@@ -161,18 +148,15 @@ static PyObject *handle_send(PyObject *object, PyObject *connection) {
     return left;
 }
 
-static PyObject *get_closed(PyObject *object, void *unused) {
-    (void)unused;
+static PyObject *get_closed(PyObject *object, void *Py_UNUSED(unused)) {
     return PyBool_FromLong(!((Handle *)object)->frame);
 }
 
-static PyObject *get_copied(PyObject *object, void *unused) {
-    (void)unused;
+static PyObject *get_copied(PyObject *object, void *Py_UNUSED(unused)) {
     return PyBool_FromLong(((Handle *)object)->copied);
 }
 
-static PyObject *get_read_only(PyObject *object, void *unused) {
-    (void)unused;
+static PyObject *get_read_only(PyObject *object, void *Py_UNUSED(unused)) {
     return PyBool_FromLong(((Handle *)object)->read_only);
 }
 
@@ -208,6 +192,5 @@ static PyType_Spec spec = {
 };
 
 int shared_handle_setup(PyObject *module) {
-    if (!handle_type && !(handle_type = (PyTypeObject *)exclusive_type(module, &spec, NULL))) return -1;
-    return PyModule_AddObjectRef(module, "SharedHandle", (PyObject *)handle_type);
+    return type_add(module, &handle_type, &spec, NULL);
 }

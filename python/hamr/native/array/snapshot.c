@@ -52,14 +52,14 @@ Array *array_pin(Array *self) {
         Py_DECREF(copy);
         return NULL;
     }
-    copy->array.memory = copy->block->token;
+    copy->array.memory = copy->block->memory.token;
     if (stream_life_over(copy->life, copy->array.stream)) copy->array.stream = 0;
     return copy;
 }
 
 Array *array_pinned(Array *self) {
     const Block *block = self->block;
-    int told = !block || (block->token && block->generation == core_generation && self->array.memory == block->token);
+    int told = !block || (block->memory.token && block->memory.generation == core_generation && self->array.memory == block->memory.token);
     return self->fixed && !self->closed && told ? (Array *)Py_NewRef((PyObject *)self) : array_pin(self);
 }
 
@@ -70,7 +70,6 @@ PyObject *array_method_keep(PyObject *object, PyObject *snapshot) {
     Py_RETURN_NONE;
 }
 
-PyObject *array_method_pin(PyObject *object, PyObject *unused) {
-    (void)unused;
+PyObject *array_method_pin(PyObject *object, PyObject *Py_UNUSED(unused)) {
     return (PyObject *)array_pin((Array *)object);
 }

@@ -48,16 +48,14 @@ int array_wait(Array *self) {
     return waited;
 }
 
-static PyObject *settle(PyObject *module, PyObject *array) {
-    (void)module;
+static PyObject *settle(PyObject *Py_UNUSED(module), PyObject *array) {
     if (!is_array(array)) return NULL;
     if (array_wait((Array *)array) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
-static PyObject *settled(PyObject *module, PyObject *array) {
+static PyObject *settled(PyObject *Py_UNUSED(module), PyObject *array) {
     uint64_t stream = 0;
-    (void)module;
     if (!is_array(array)) return NULL;
     Array *source = array_pin((Array *)array);
     const hamr_functions *functions = source && core_load() == 0 ? core_functions() : NULL;

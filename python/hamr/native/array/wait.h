@@ -6,7 +6,8 @@
 #include "base/python.h"
 
 int array_wait_pinned(Array *source); /* array_wait of what array_pin returned */
-int array_wait(Array *self); /* until all work on the elements is over; 0, or -1 with an exception: what went wrong on the device, or a signal's */
+/* Waits for all work on the elements. 0, or -1 with an exception: the device's error, or a signal's. */
+int array_wait(Array *self);
 extern PyMethodDef wait_functions[];
 
 #endif

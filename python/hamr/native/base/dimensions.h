@@ -4,6 +4,7 @@
 
 #include "base/python.h"
 
-int read_dimensions(PyObject *tuple, const char *name, int64_t *values); /* how many, HAMR_MAX_DIMENSIONS at most; -1: an error, which names them so */
+/* Returns how many there are, at most HAMR_MAX_DIMENSIONS; -1 with an exception that uses name. */
+int read_dimensions(PyObject *tuple, const char *name, int64_t *values);
 
 #endif

@@ -4,34 +4,17 @@
 #include <string.h>
 
 #include "base/python.h"
-
-/* One with "" for a format that does not exist. */
-#define TEXT(format) (sizeof format > 1 ? format : NULL)
-#define FACTS(type, number, name, size, kind, dlpack, bits, typestr, format, arrow) \
-    [type] = {name, typestr, TEXT(format), TEXT(arrow), size, dlpack},
-
-static const ElementFacts facts[HAMR_ELEMENT_TYPE_COUNT] = {HAMR_ELEMENT_TYPES(FACTS)};
+#include "plain/layout.h"
 
 #define SIZE(type, number, name, size, ...) SIZE_##type = size,
 enum { HAMR_ELEMENT_TYPES(SIZE) };
 #define CHECK(type, c_type) _Static_assert(SIZE_##type == sizeof(c_type), "the size of " #type);
 HAMR_C_TYPES(CHECK)
 
-const ElementFacts *element_facts(int32_t element) {
-    if (element <= HAMR_INVALID || element >= HAMR_ELEMENT_TYPE_COUNT) return NULL;
-    return &facts[element];
-}
-
 /* The typestr, or the name where others may have the same. */
 const char *element_label(int32_t element) {
     const ElementFacts *found = element_facts(element);
     return !found ? "?" : found->format ? found->typestr : found->name;
-}
-
-int32_t element_from_dlpack(unsigned code, unsigned bits, unsigned lanes) {
-    for (int32_t i = HAMR_INVALID + 1; i < HAMR_ELEMENT_TYPE_COUNT; i++)
-        if (facts[i].code == code && (unsigned)facts[i].size * 8 == bits && lanes == 1) return i;
-    return HAMR_INVALID;
 }
 
 static int32_t signed_of(size_t size) {
@@ -43,7 +26,7 @@ static unsigned char by_code[128], by_part[128];
 
 static void read_formats(void) {
     for (int32_t i = HAMR_INVALID + 1; i < HAMR_ELEMENT_TYPE_COUNT; i++) {
-        const char *format = facts[i].format;
+        const char *format = element_facts(i)->format;
         size_t length = format ? strlen(format) : 0;
         if (length == 1) by_code[(unsigned char)format[0]] = (unsigned char)i;
         if (length == 2 && format[0] == 'Z') by_part[(unsigned char)format[1]] = (unsigned char)i;
@@ -68,7 +51,7 @@ int32_t element_from_format(const char *format, Py_ssize_t itemsize) {
         else if (first == 'L' || first == 'N') element = signed_of((size_t)itemsize) + (HAMR_UINT8 - HAMR_INT8);
         else element = by_code[first];
     } else if (first == 'Z' && !format[2]) element = by_part[second];
-    if (element && facts[element].size != itemsize) return HAMR_INVALID;
+    if (element_size(element) != itemsize) return HAMR_INVALID;
     return element;
 }
 
@@ -114,67 +97,3 @@ int element_from_scalar(PyObject *value, unsigned char bytes[16], int32_t *eleme
     }
     return 0;
 }
-
-int64_t array_count(const hamr_array *array) {
-    int64_t count = 1;
-    for (int i = 0; i < array->ndim; i++) count *= array->shape[i];
-    return count;
-}
-
-/* Dimensions of size 1, and all of them in an empty array, have strides that
- * mean nothing. */
-int array_contiguous(const hamr_array *array, int fortran) {
-    const ElementFacts *f = element_facts(array->element);
-    int64_t expected = f ? f->size : 0;
-    for (int i = 0; i < array->ndim; i++)
-        if (array->shape[i] == 0) return 1;
-    for (int k = 0; k < array->ndim; k++) {
-        int i = fortran ? k : array->ndim - 1 - k;
-        if (array->shape[i] == 1) continue;
-        if (array->strides[i] != expected) return 0;
-        expected *= array->shape[i];
-    }
-    return 1;
-}
-
-/* The bytes that the elements touch, relative to element zero; 0 if there are
- * none, or too many. */
-int array_span(const hamr_array *array, int64_t *low, int64_t *high) {
-    int64_t step, bytes = element_facts(array->element)->size;
-    *low = 0;
-    *high = bytes;
-    for (int i = 0; i < array->ndim; i++) {
-        if (array->shape[i] < 1 || __builtin_mul_overflow(bytes, array->shape[i], &bytes) || __builtin_mul_overflow(array->shape[i] - 1, array->strides[i], &step)) return 0;
-        int64_t *end = step < 0 ? low : high;
-        if (__builtin_add_overflow(*end, step, end)) return 0;
-    }
-    return 1;
-}
-
-/* Too large a shape wraps around; the core refuses it. */
-void array_c_strides(hamr_array *array) {
-    uint64_t step = (uint64_t)element_facts(array->element)->size;
-    for (int i = array->ndim - 1; i >= 0; i--) {
-        array->strides[i] = (int64_t)step;
-        if (array->shape[i] > 1) step *= (uint64_t)array->shape[i];
-    }
-}
-
-/* element_table(): (name, typestr, format, size, DLPack's code) by element number. */
-static PyObject *table(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
-    PyObject *list = PyList_New(0);
-    for (int32_t i = 1; list && element_facts(i); i++) {
-        const ElementFacts *f = element_facts(i);
-        PyObject *row = Py_BuildValue("(sszii)", f->name, f->typestr, f->format, f->size, f->code);
-        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
-        Py_XDECREF(row);
-    }
-    return list;
-}
-
-PyMethodDef element_functions[] = {
-    {"element_table", table, METH_NOARGS, "element_table(): (name, typestr, format, size, DLPack's code) of each element type."},
-    {NULL, NULL, 0, NULL},
-};

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/python.h"
+
 static PyObject *everything; /* whose lock is the section's */
 
 /* CPython's tags of pointers to sections, which its headers do not name. */
@@ -152,8 +154,7 @@ static Function caller_of(const Kind *kind, Function function) {
         kind->called[i] = function;
         return kind->callers[i];
     }
-    PyErr_Format(PyExc_SystemError, "base/exclusive.c has too few functions of the kind %s", kind->name);
-    return NULL;
+    return PyErr_Format(PyExc_SystemError, "base/exclusive.c has too few functions of the kind %s", kind->name);
 }
 
 static int change_function(PyMethodDef *function) {
@@ -198,8 +199,7 @@ static int change_attributes(PyGetSetDef *attribute) {
         Getter *getter = malloc(sizeof *getter); /* for as long as there is the type */
         if (!getter || attribute->set) {
             free(getter);
-            PyErr_Format(PyExc_SystemError, "base/exclusive.c cannot serve the attribute %s", attribute->name);
-            return -1;
+            return RAISE(PyExc_SystemError, "base/exclusive.c cannot serve the attribute %s", attribute->name);
         }
         *getter = (Getter){attribute->get, attribute->closure};
         attribute->get = get_in_section;

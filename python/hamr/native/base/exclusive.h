@@ -29,7 +29,7 @@ void exclusive_end(Exclusive *here);
 
 int exclusive_setup(void); /* 0, or -1 with an exception */
 void exclusive_forget(void); /* in a forked child, before anything else: who was in the section is the parent's */
-/* As CPython's functions, which are what they are without the section; what they are given calls hamr in it from then on. */
+/* As CPython's functions, in whose place they stand. What they are given enters the section from then on. */
 PyObject *exclusive_type(PyObject *module, PyType_Spec *spec, PyObject *base);
 int exclusive_functions(PyObject *module, PyMethodDef *functions);
 PyObject *exclusive_function(PyMethodDef *function, PyObject *self, PyObject *module);

@@ -8,13 +8,11 @@ int read_int32(PyObject *value, const char *name, int32_t *into) {
     if (number == -1 && !overflow && PyErr_Occurred()) return -1;
     *into = (int32_t)number;
     if (!overflow && *into == number) return 0;
-    PyErr_Format(PyExc_ValueError, "%s is %R: accepted are numbers that fit in 32 bits", name, value);
-    return -1;
+    return RAISE(PyExc_ValueError, "%s is %R: accepted are numbers that fit in 32 bits", name, value);
 }
 
 /* index(value) -> int */
-static PyObject *index_of(PyObject *module, PyObject *value) {
-    (void)module;
+static PyObject *index_of(PyObject *Py_UNUSED(module), PyObject *value) {
     return PyNumber_Index(value);
 }
 

@@ -16,11 +16,12 @@
 
 #define FAST(function) ((PyCFunction)(void (*)(void))(function))
 
+/* -1 with an exception, whose class and text are those of PyErr_Format. */
+#define RAISE(...) (PyErr_Format(__VA_ARGS__), -1)
+
 /* 0, or -1 with an exception: a function that Python calls got another number of arguments. */
 static inline int arity(Py_ssize_t got, Py_ssize_t wanted, const char *name) {
-    if (got == wanted) return 0;
-    PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, got %zd", name, wanted, got);
-    return -1;
+    return got == wanted ? 0 : RAISE(PyExc_TypeError, "%s takes %zd arguments, got %zd", name, wanted, got);
 }
 
 /* Has *reference name another object, of which it takes over a reference, before the end of what it named. */
@@ -29,5 +30,18 @@ static inline void replace_reference(PyObject **reference, PyObject *object) {
     *reference = object;
     Py_XDECREF(before);
 }
+
+/* An exception that is to wait, or none. */
+typedef struct {
+    PyObject *type, *value, *traceback;
+} Raised;
+
+static inline Raised raised_take(void) {
+    Raised raised;
+    PyErr_Fetch(&raised.type, &raised.value, &raised.traceback);
+    return raised;
+}
+
+static inline void raised_restore(Raised raised) { PyErr_Restore(raised.type, raised.value, raised.traceback); }
 
 #endif

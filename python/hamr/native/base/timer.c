@@ -5,18 +5,15 @@
 #include "base/python.h"
 
 /* new_timer() -> descriptor. Python has these from 3.13 on. */
-static PyObject *new_timer(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
+static PyObject *new_timer(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     int descriptor = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     return descriptor < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(descriptor);
 }
 
 /* set_timer(descriptor, seconds) */
-static PyObject *set_timer(PyObject *module, PyObject *arguments) {
+static PyObject *set_timer(PyObject *Py_UNUSED(module), PyObject *arguments) {
     int descriptor;
     double seconds;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "id", &descriptor, &seconds)) return NULL;
     time_t whole = (time_t)seconds;
     /* Zero would stop it. */

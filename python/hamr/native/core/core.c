@@ -17,16 +17,12 @@ static uint64_t free_functions[HAMR_ALLOCATORS]; /* by allocator: those of host 
 
 int core_load(void) {
     if (functions) return 0;
-    if (!loader) {
-        PyErr_SetString(PyExc_RuntimeError, "hamr is not initialised");
-        return -1;
-    }
+    if (!loader) return RAISE(PyExc_RuntimeError, "hamr is not initialised");
     PyObject *nothing = PyObject_CallNoArgs(loader);
     if (!nothing) return -1;
     Py_DECREF(nothing);
     if (functions) return 0;
-    PyErr_SetString(PyExc_RuntimeError, "hamr's library did not connect");
-    return -1;
+    return RAISE(PyExc_RuntimeError, "hamr's library did not connect");
 }
 
 const hamr_functions *core_functions(void) { return functions; }
@@ -42,10 +38,9 @@ int core_free_directly(int32_t allocator, uint64_t base) {
 /* For functions that gopy generated. */
 static void raise_python(hamr_error *error) { core_raise(error); }
 
-static PyObject *bind(PyObject *module, PyObject *arguments) {
+static PyObject *bind(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *candidate_library;
     unsigned long long table;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OK", &candidate_library, &table)) return NULL;
     const hamr_functions *candidate = (const hamr_functions *)(uintptr_t)table;
     if (!candidate || candidate->version != HAMR_ABI_VERSION)
@@ -58,22 +53,17 @@ static PyObject *bind(PyObject *module, PyObject *arguments) {
     return Py_NewRef(library);
 }
 
-static PyObject *get_library(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
+static PyObject *get_library(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     return Py_NewRef(library ? library : Py_None);
 }
 
-static PyObject *begin_load(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
+static PyObject *begin_load(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     touched = 1;
     return PyBool_FromLong(inherited);
 }
 
 /* C may have loaded the library before, and in a forked child a copy of it: that is then Python's, too. */
-static PyObject *path_in_process(PyObject *module, PyObject *file) {
-    (void)module;
+static PyObject *path_in_process(PyObject *Py_UNUSED(module), PyObject *file) {
     PyObject *name = NULL;
     if (!PyUnicode_FSConverter(file, &name)) return NULL;
     void *known = dlopen(PyBytes_AsString(name), RTLD_LAZY | RTLD_NOLOAD);
@@ -93,10 +83,9 @@ static PyObject *path_in_process(PyObject *module, PyObject *file) {
     return path ? PyUnicode_DecodeFSDefault(path) : PyErr_SetFromErrno(PyExc_OSError);
 }
 
-static PyObject *before_fork(PyObject *module, PyObject *arguments) {
+static PyObject *before_fork(PyObject *Py_UNUSED(module), PyObject *arguments) {
     int allocator;
     unsigned long long function;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "iK", &allocator, &function)) return NULL;
     if (allocator < 0 || allocator >= HAMR_ALLOCATORS) return PyErr_Format(PyExc_ValueError, "allocator is %d: accepted are 0 ... %d", allocator, HAMR_ALLOCATORS - 1);
     /* 0: not used in this process; what its own parent said then stays. */
@@ -104,13 +93,10 @@ static PyObject *before_fork(PyObject *module, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
-static PyObject *set_hooks(PyObject *module, PyObject *arguments) {
+static PyObject *set_hooks(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *load, *exceptions;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OO", &load, &exceptions) || core_raise_as(exceptions) < 0) return NULL;
-    PyObject *old = loader;
-    loader = Py_NewRef(load);
-    Py_XDECREF(old);
+    replace_reference(&loader, Py_NewRef(load));
     Py_RETURN_NONE;
 }
 
@@ -140,15 +126,11 @@ void core_forget(void) {
     core_generation++;
 }
 
-static PyObject *bound(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
+static PyObject *bound(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     return PyBool_FromLong(functions != NULL);
 }
 
-static PyObject *generation(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
+static PyObject *generation(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     return PyLong_FromUnsignedLongLong(core_generation);
 }
 

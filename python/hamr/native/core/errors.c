@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/containers.h"
 #include "base/python.h"
 #include "core/texts.h"
 #include "hamr/store_functions.h"
@@ -12,10 +13,7 @@ static PyObject *exceptions, *of_store;
 static int take_classes(PyObject *classes, int count, PyObject **into) {
     int fit = PyTuple_Check(classes) && PyTuple_Size(classes) == count;
     for (Py_ssize_t i = 0; fit && i < count; i++) fit = PyExceptionClass_Check(PyTuple_GetItem(classes, i));
-    if (!fit) {
-        PyErr_Format(PyExc_TypeError, "the exceptions are %R: expected a tuple of %d classes", classes, count);
-        return -1;
-    }
+    if (!fit) return RAISE(PyExc_TypeError, "the exceptions are %R: expected a tuple of %d classes", classes, count);
     replace_reference(into, Py_NewRef(classes));
     return 0;
 }
@@ -43,8 +41,7 @@ static PyObject *holders_of(const hamr_error *error) {
     PyObject *all = PyTuple_New((Py_ssize_t)error->count);
     for (Py_ssize_t i = 0; all && i < error->count; i++) {
         const hamr_holder *holder = &error->holders[i];
-        PyObject *pair = Py_BuildValue("(LL)", (long long)holder->process, (long long)holder->bytes);
-        if (!pair || PyTuple_SetItem(all, i, pair) < 0) Py_CLEAR(all);
+        tuple_put(&all, i, Py_BuildValue("(LL)", (long long)holder->process, (long long)holder->bytes));
     }
     return all;
 }
@@ -93,30 +90,34 @@ static void raise_error(const hamr_error *error) {
 /* An exception that was raised already. */
 typedef struct {
     hamr_error error;
-    PyObject *type, *value, *traceback;
+    Raised raised;
 } Interruption;
 
 void core_report(hamr_error *error, PyObject *where) {
-    PyObject *type, *value, *traceback;
     if (!error) return;
-    PyErr_Fetch(&type, &value, &traceback);
+    Raised raised = raised_take();
     core_raise(error);
     PyErr_WriteUnraisable(where);
-    PyErr_Restore(type, value, traceback);
+    raised_restore(raised);
 }
 
 hamr_error *core_interruption(void) {
     Interruption *made = calloc(1, sizeof *made);
     if (!made) return NULL;
     made->error = (hamr_error){.kind = HAMR_INTERRUPTED, .message = "interrupted"};
-    PyErr_Fetch(&made->type, &made->value, &made->traceback);
+    made->raised = raised_take();
     return &made->error;
+}
+
+PyObject *core_failed(hamr_error *error) {
+    if (error) core_raise(error);
+    return NULL;
 }
 
 int core_raise(hamr_error *error) {
     if (error->kind == HAMR_INTERRUPTED) {
         Interruption *made = (Interruption *)error;
-        PyErr_Restore(made->type, made->value, made->traceback);
+        raised_restore(made->raised);
         free(made);
         return -1;
     }

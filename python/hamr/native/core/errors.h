@@ -8,7 +8,9 @@
 int core_raise_as(PyObject *classes); /* a tuple, in the order of hamr_error_kind; 0, or -1 with an exception */
 int core_raise_of_store_as(PyObject *classes); /* the same, from HAMR_ERROR_NOT_FOUND on */
 int core_raise(hamr_error *error);   /* sets the exception, frees error; -1 */
-void core_report(hamr_error *error, PyObject *where); /* of a destructor, which has nobody to raise to; where is named beside it, or NULL. NULL is no error */
+PyObject *core_failed(hamr_error *error); /* the same, unless error is NULL; NULL */
+/* Reports the error of a destructor, which cannot raise. where is named beside it, or NULL. error may be NULL. */
+void core_report(hamr_error *error, PyObject *where);
 hamr_error *core_interruption(void); /* the exception that is set, for core_raise; it is cleared. NULL: no memory */
 PyObject *core_freed(const char *message); /* raises FreedBuffer; NULL */
 int core_forked(void);               /* raises ForkError; -1 */

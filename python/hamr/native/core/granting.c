@@ -24,9 +24,8 @@ static PyObject *grant(PyObject *self, PyObject *size) {
 
 static PyMethodDef grant_method = {"malloc", grant, METH_O, "malloc(size) -> memory of a library's own kind."};
 
-static PyObject *granting(PyObject *module, PyObject *arguments) {
+static PyObject *granting(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *hook, *slow, *misses;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OOO!", &hook, &slow, &PyLong_Type, &misses)) return NULL;
     PyObject *all = PyTuple_Pack(ITEMS, hook, slow, misses);
     if (!all) return NULL;

@@ -2,16 +2,11 @@
 
 #include <stdlib.h>
 
+#include "base/containers.h"
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
 #include "core/texts.h"
-
-/* NULL, with an exception. */
-static PyObject *failed(hamr_error *error) {
-    core_raise(error);
-    return NULL;
-}
 
 static const hamr_functions *loaded(void) { return core_load() < 0 ? NULL : core_functions(); }
 
@@ -21,14 +16,12 @@ static PyObject *backend_row(const hamr_backend *backend) {
                          PyBool_FromLong(backend->available), (int)backend->device_count);
 }
 
-static PyObject *backends(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
+static PyObject *backends(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     hamr_strings *names;
     hamr_error *error;
     const hamr_functions *functions = loaded();
     if (!functions) return NULL;
-    if ((error = functions->backends(&names))) return failed(error);
+    if ((error = functions->backends(&names))) return core_failed(error);
     PyObject *list = PyList_New(0);
     for (int64_t i = 0; list && i < names->count; i++) {
         hamr_backend *found;
@@ -39,21 +32,18 @@ static PyObject *backends(PyObject *module, PyObject *unused) {
         Py_BEGIN_ALLOW_THREADS
         error = functions->backend(names->items[i], &found);
         Py_END_ALLOW_THREADS
-        PyObject *row = error ? failed(error) : backend_row(found);
+        list_put(&list, error ? core_failed(error) : backend_row(found));
         if (!error) free(found);
-        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
-        Py_XDECREF(row);
     }
     free(names);
     return list;
 }
 
-static PyObject *describe(PyObject *module, PyObject *arguments) {
+static PyObject *describe(PyObject *Py_UNUSED(module), PyObject *arguments) {
     const char *backend;
     int device, whole;
     hamr_strings *facts = NULL;
     hamr_error *error;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "sip", &backend, &device, &whole)) return NULL;
     const hamr_functions *functions = loaded();
     if (!functions) return NULL;
@@ -61,58 +51,46 @@ static PyObject *describe(PyObject *module, PyObject *arguments) {
     error = functions->describe(backend, device, &facts);
     Py_END_ALLOW_THREADS
     PyObject *found = error && whole ? NULL : PyDict_New();
-    for (int64_t i = 0; found && facts && i + 1 < facts->count; i += 2) {
-        PyObject *text = core_text(facts->items[i + 1]);
-        if (!text || PyDict_SetItemString(found, facts->items[i], text) < 0) Py_CLEAR(found);
-        Py_XDECREF(text);
-    }
-    if (error && found) {
-        PyObject *text = core_text(error->message);
-        if (!text || PyDict_SetItemString(found, "error", text) < 0) Py_CLEAR(found);
-        Py_XDECREF(text);
-    }
+    for (int64_t i = 0; found && facts && i + 1 < facts->count; i += 2)
+        dict_put(&found, facts->items[i], core_text(facts->items[i + 1]));
+    if (error && found) dict_put(&found, "error", core_text(error->message));
     functions->free(facts);
-    if (error && whole) return failed(error);
+    if (error && whole) return core_failed(error);
     functions->free(error);
     return found;
 }
 
-static PyObject *memory_info(PyObject *module, PyObject *arguments) {
+static PyObject *memory_info(PyObject *Py_UNUSED(module), PyObject *arguments) {
     const char *backend;
     int device;
     int64_t free, total;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "si", &backend, &device)) return NULL;
     const hamr_functions *functions = loaded();
     if (!functions) return NULL;
     hamr_error *error = functions->memory_info(backend, device, &free, &total);
-    return error ? failed(error) : Py_BuildValue("(LL)", (long long)free, (long long)total);
+    return error ? core_failed(error) : Py_BuildValue("(LL)", (long long)free, (long long)total);
 }
 
-static PyObject *locate(PyObject *module, PyObject *address) {
+static PyObject *locate(PyObject *Py_UNUSED(module), PyObject *address) {
     hamr_location found;
-    (void)module;
     uint64_t at = PyLong_AsUnsignedLongLong(address);
     if (at == (uint64_t)-1 && PyErr_Occurred()) return NULL;
     const hamr_functions *functions = loaded();
     if (!functions) return NULL;
     hamr_error *error = functions->locate(at, &found);
-    return error ? failed(error) : Py_BuildValue("(iiKL)", (int)found.allocator, (int)found.device, (unsigned long long)found.base, (long long)found.size);
+    return error ? core_failed(error) : Py_BuildValue("(iiKL)", (int)found.allocator, (int)found.device, (unsigned long long)found.base, (long long)found.size);
 }
 
-static PyObject *statistics(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
+static PyObject *statistics(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     hamr_statistics rows[HAMR_ALLOCATORS];
     const hamr_functions *functions = loaded();
     int32_t n = functions ? functions->statistics(rows, HAMR_ALLOCATORS) : 0;
     PyObject *list = functions ? PyList_New(0) : NULL;
     for (int32_t i = 0; list && i < n; i++) {
         const hamr_statistics *s = &rows[i];
-        PyObject *row = Py_BuildValue("(iLLLLLLL)", (int)s->allocator, (long long)s->live, (long long)s->current, (long long)s->peak, (long long)s->made, (long long)s->adopted,
-                                      (long long)s->kept, (long long)s->reused);
-        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
-        Py_XDECREF(row);
+        list_put(&list, Py_BuildValue("(iLLLLLLL)", (int)s->allocator, (long long)s->live, (long long)s->current,
+                                      (long long)s->peak, (long long)s->made, (long long)s->adopted,
+                                      (long long)s->kept, (long long)s->reused));
     }
     return list;
 }

@@ -14,4 +14,15 @@ uint32_t patience_flags(void);
  * call was given. Handlers are Python code. */
 hamr_error *patience_outcome(hamr_error *error);
 
+/* Calls the core with an array and waits for the outcome, while signals are handled. */
+#define PATIENT_CALL(error, array, call)         \
+    do {                                         \
+        (array)->flags |= patience_flags();      \
+        Py_BEGIN_ALLOW_THREADS                   \
+        error = call;                            \
+        Py_END_ALLOW_THREADS                     \
+        error = patience_outcome(error);         \
+        (array)->flags &= ~HAMR_PROMPT;          \
+    } while (0)
+
 #endif

@@ -15,7 +15,8 @@ enum { POOLS_ASKED = 1, GARBAGE_COLLECTED, ALL_ASKED };
 
 uint64_t relief_helped;
 
-static PyObject *relieve; /* relieve(device, bytes, allocator, asked, limited) -> (answer, what was tried, who has the memory) */
+/* relieve(device, bytes, allocator, asked, limited) -> (answer, what was tried, who has the memory) */
+static PyObject *relieve;
 
 void relief_free(Relief *relief) {
     free(relief->tried);
@@ -30,8 +31,7 @@ static void keep(char **text, const char *given) {
 }
 
 static int ask(Relief *relief, const hamr_error *error) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    Raised raised = raised_take();
     PyObject *both = relieve ? PyObject_CallFunction(relieve, "iLsii", (int)error->code, (long long)error->size, error->source ? error->source : "", relief->asked, error->name && *error->name) : NULL;
     int answer = GIVE_UP;
     const char *tried = NULL, *held = NULL;
@@ -44,7 +44,7 @@ static int ask(Relief *relief, const hamr_error *error) {
         answer = GIVE_UP;
     }
     Py_XDECREF(both);
-    PyErr_Restore(type, value, traceback);
+    raised_restore(raised);
     return answer;
 }
 
@@ -92,11 +92,8 @@ int core_relieves(Relief *relief, hamr_error **error, uint32_t *flags) {
     return 0;
 }
 
-static PyObject *set_relief(PyObject *module, PyObject *function) {
-    (void)module;
-    PyObject *old = relieve;
-    relieve = Py_NewRef(function);
-    Py_XDECREF(old);
+static PyObject *set_relief(PyObject *Py_UNUSED(module), PyObject *function) {
+    replace_reference(&relieve, Py_NewRef(function));
     Py_RETURN_NONE;
 }
 

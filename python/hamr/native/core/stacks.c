@@ -65,12 +65,11 @@ static int64_t number_of(PyObject *stack) {
 static int64_t number_of_frame(PyObject *frame) {
     noting = 1;
     int collects = PyGC_Disable(); /* whoever asks is in the middle of something that a finaliser may fork in */
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    Raised raised = raised_take();
     PyObject *stack = take(frame);
     int64_t number = stack ? number_of(stack) : 0;
     Py_XDECREF(stack);
-    PyErr_Restore(type, value, traceback); /* without a stack it goes on */
+    raised_restore(raised); /* without a stack it goes on */
     if (collects) PyGC_Enable();
     noting = 0;
     return number;
@@ -97,8 +96,7 @@ static int64_t stack_here(void) {
 
 enum { MOST_STACKS = 1 << 16 };
 
-static PyObject *record_stacks(PyObject *module, PyObject *arguments) {
-    (void)module;
+static PyObject *record_stacks(PyObject *Py_UNUSED(module), PyObject *arguments) {
     int is;
     Py_ssize_t asked = MOST_STACKS;
     if (!PyArg_ParseTuple(arguments, "p|n:record_stacks", &is, &asked)) return NULL;
@@ -115,8 +113,7 @@ static PyObject *record_stacks(PyObject *module, PyObject *arguments) {
     return PyLong_FromUnsignedLongLong((unsigned long long)(uintptr_t)stack_here);
 }
 
-static PyObject *with_stack(PyObject *module, PyObject *arguments) {
-    (void)module;
+static PyObject *with_stack(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *function = PyTuple_GetItem(arguments, 0);
     PyObject *rest = function ? PyTuple_GetSlice(arguments, 1, PyTuple_Size(arguments)) : NULL;
     if (!rest) return NULL;
@@ -127,16 +124,13 @@ static PyObject *with_stack(PyObject *module, PyObject *arguments) {
     return result;
 }
 
-static PyObject *stack_of(PyObject *module, PyObject *frame) {
-    (void)module;
+static PyObject *stack_of(PyObject *Py_UNUSED(module), PyObject *frame) {
     PyFrameObject *here = PyEval_GetFrame();
     if (!here || Py_TYPE(frame) != Py_TYPE((PyObject *)here)) return PyErr_Format(PyExc_TypeError, "frame is %R: accepted is a frame", frame);
     return PyLong_FromLongLong(noting || !older ? 0 : number_of_frame(frame));
 }
 
-static PyObject *recorded_stacks(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
+static PyObject *recorded_stacks(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     PyObject *all = older ? PyDict_Copy(older) : PyDict_New();
     if (all && older && PyDict_Update(all, known) < 0) Py_CLEAR(all);
     return all;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/containers.h"
 #include "base/python.h"
 
 PyObject *core_text(const char *text) {
@@ -13,9 +14,7 @@ PyObject *core_texts(const char *const *texts) {
     Py_ssize_t n = 0;
     while (texts && texts[n]) n++;
     PyObject *tuple = PyTuple_New(n);
-    for (Py_ssize_t i = 0; tuple && i < n; i++) {
-        PyObject *text = core_text(texts[i]);
-        if (!text || PyTuple_SetItem(tuple, i, text) < 0) Py_CLEAR(tuple);
-    }
+    for (Py_ssize_t i = 0; tuple && i < n; i++)
+        tuple_put(&tuple, i, core_text(texts[i]));
     return tuple;
 }

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/exclusive.h"
+#include "base/containers.h"
 #include "base/heap_type.h"
 #include "core/core.h"
 #include "core/errors.h"
@@ -99,10 +99,8 @@ hamr_kernel *code_kernel(PyObject *object, PyObject *name, int32_t device) {
 static PyObject *sizes_of(const hamr_kernel *kernel) {
     if (kernel->parameters < 0) return Py_NewRef(Py_None);
     PyObject *sizes = PyTuple_New(kernel->parameters);
-    for (int i = 0; sizes && i < kernel->parameters; i++) {
-        PyObject *size = PyLong_FromLong(kernel->sizes[i]);
-        if (!size || PyTuple_SetItem(sizes, i, size) < 0) Py_CLEAR(sizes);
-    }
+    for (int i = 0; sizes && i < kernel->parameters; i++)
+        tuple_put(&sizes, i, PyLong_FromLong(kernel->sizes[i]));
     return sizes;
 }
 
@@ -150,6 +148,5 @@ static PyType_Spec spec = {
 };
 
 int code_setup(PyObject *module) {
-    if (!code_type && !(code_type = (PyTypeObject *)exclusive_type(module, &spec, NULL))) return -1;
-    return PyModule_AddObjectRef(module, "KernelCode", (PyObject *)code_type);
+    return type_add(module, &code_type, &spec, NULL);
 }

@@ -26,11 +26,10 @@ static PyObject *compiled(hamr_code *code) {
 }
 
 /* compile_kernels(backend, text, name, architecture, options, libraries, device) -> (image, log, text) */
-static PyObject *compile_kernels(PyObject *module, PyObject *arguments) {
+static PyObject *compile_kernels(PyObject *Py_UNUSED(module), PyObject *arguments) {
     const char *backend, *text, *name, *architecture;
     PyObject *options, *libraries;
     int device;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "ssssO!O!i", &backend, &text, &name, &architecture, &PyTuple_Type, &options, &PyTuple_Type, &libraries, &device)) return NULL;
     if (core_load() < 0) return NULL;
     char **given = texts_of(options), **tried = given ? texts_of(libraries) : NULL;

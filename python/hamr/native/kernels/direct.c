@@ -1,16 +1,15 @@
 #include "kernels/direct.h"
 
 #include "array/array.h"
-#include "base/allocators.h"
-#include "base/elements.h"
 #include "base/streams.h"
 #include "core/core.h"
 #include "core/errors.h"
 #include "kernels/launch.h"
 #include "memory/block.h"
 #include "memory/stream_life.h"
-
-static uint64_t number_at(uint64_t address) { return __atomic_load_n((const uint64_t *)(uintptr_t)address, __ATOMIC_ACQUIRE); }
+#include "plain/allocators.h"
+#include "plain/layout.h"
+#include "plain/memory.h"
 
 static uint64_t one_name(uint64_t stream) { return stream ? stream : LEGACY_STREAM; }
 
@@ -50,9 +49,9 @@ static int array_fits(const Array *self, const Launch *launch, int reads) {
     if (self->closed || (array->flags & HAMR_READ_ONLY && !reads)) return 0;
     if (!block) return array->pointer == 0;
     if (memory_kind(array->allocator) != HAMR_DEVICE_ONLY || !is_of_cuda(array->allocator) || array->device != launch->device) return 0;
-    if (block->owner || !block->token || block->generation != core_generation || !block->marks || block->several_streams || block->kept) return 0;
-    if (one_name(array->stream) != stream || one_name(block->stream) != stream || stream_life_over(self->life, array->stream)) return 0;
-    return !marks_at(block->marks) || (block->covered_by == stream && number_at(block->marks) == block->covered);
+    if (block->owner || !block->memory.token || block->memory.generation != core_generation || !block->memory.marks || block->several_streams || block->kept) return 0;
+    if (one_name(array->stream) != stream || one_name(block->memory.stream) != stream || stream_life_over(self->life, array->stream)) return 0;
+    return !marks_at(block->memory.marks) || (block->covered_by == stream && number_at(block->memory.marks) == block->covered);
 }
 
 static int arguments_fit(const Launch *launch, const hamr_kernel *kernel) {

@@ -4,9 +4,8 @@
 
 #include "array/array.h"
 #include "array/snapshot.h"
-#include "base/allocators.h"
+#include "base/containers.h"
 #include "base/heap_type.h"
-#include "base/exclusive.h"
 #include "base/python.h"
 #include "base/streams.h"
 #include "core/core.h"
@@ -15,6 +14,7 @@
 #include "kernels/code.h"
 #include "kernels/direct.h"
 #include "kernels/launch.h"
+#include "plain/allocators.h"
 #include "scheduling/placed.h"
 
 enum { MOST_DEVICES = 64 };
@@ -31,7 +31,8 @@ typedef struct {
 } Kernel;
 
 static PyTypeObject *kernel_type, *stream_type;
-static PyObject *grid_name, *block_name, *stream_name, *shared_name, *sure_name;
+enum { GRID, BLOCK, STREAM, SHARED, SURE, NAMES };
+static PyObject *names[NAMES];
 /* What makes a hamr.Stream of anything; not empty once there was a "with stream:"; and whether the streams
  * that interfaces name are waited for. */
 static PyObject *stream_hook, *entered, *wait_hook;
@@ -42,10 +43,7 @@ static int read_said(Kernel *self, PyObject *said) {
     if (!said || said == Py_None) return 0;
     Py_ssize_t count = PySequence_Size(said);
     if (count < 0) return -1;
-    if (!(self->said = PyMem_Calloc((size_t)count + 1, sizeof *self->said))) {
-        PyErr_NoMemory();
-        return -1;
-    }
+    if (!(self->said = PyMem_Calloc((size_t)count + 1, sizeof *self->said))) return PyErr_NoMemory(), -1;
     for (Py_ssize_t i = 0; i < count; i++) {
         const char *type;
         int kind, size;
@@ -98,8 +96,7 @@ static const hamr_kernel *kernel_on(Kernel *self, int32_t device) {
     if (!loaded) return NULL;
     if (device < 0 || device >= MOST_DEVICES) {
         if (core_functions()) core_functions()->free(loaded);
-        PyErr_Format(PyExc_ValueError, "device is %d: accepted are 0 ... %d", (int)device, MOST_DEVICES - 1);
-        return NULL;
+        return PyErr_Format(PyExc_ValueError, "device is %d: accepted are 0 ... %d", (int)device, MOST_DEVICES - 1), NULL;
     }
     if (self->on[device] && core_functions()) core_functions()->free(loaded); /* by another thread meanwhile */
     else self->on[device] = loaded;
@@ -107,16 +104,14 @@ static const hamr_kernel *kernel_on(Kernel *self, int32_t device) {
 }
 
 static int refuse_axes(PyObject *value, const char *name) {
-    PyErr_Format(PyExc_ValueError, "%s is %R: accepted are an int and up to three, each 1 or more", name, value);
-    return -1;
+    return RAISE(PyExc_ValueError, "%s is %R: accepted are an int and up to three, each 1 or more", name, value);
 }
 
 static int read_axis(PyObject *whole, PyObject *value, const char *name, uint32_t *into) {
     PyObject *number = PyLong_CheckExact(value) ? Py_NewRef(value) : PyNumber_Index(value);
     if (!number) {
         if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
-        PyErr_Format(PyExc_TypeError, "%s is %R: accepted are an int and up to three of them in a tuple", name, whole);
-        return -1;
+        return RAISE(PyExc_TypeError, "%s is %R: accepted are an int and up to three of them in a tuple", name, whole);
     }
     int overflow;
     long long wide = PyLong_AsLongLongAndOverflow(number, &overflow);
@@ -147,10 +142,7 @@ static int read_shared(PyObject *value, uint32_t *into) {
     if (!number) return -1;
     long long wide = PyLong_AsLongLongAndOverflow(number, &overflow);
     Py_DECREF(number);
-    if (overflow || wide < 0 || wide > INT32_MAX) {
-        PyErr_Format(PyExc_ValueError, "shared is %R: accepted is a number of bytes, 0 or more", value);
-        return -1;
-    }
+    if (overflow || wide < 0 || wide > INT32_MAX) return RAISE(PyExc_ValueError, "shared is %R: accepted is a number of bytes, 0 or more", value);
     *into = (uint32_t)wide;
     return 0;
 }
@@ -163,7 +155,7 @@ static int read_stream(Kernel *self, Launch *launch, PyObject *given) {
     if (!given && (!entered || PyList_Size(entered) == 0)) return 0;
     PyObject *stream = NULL;
     if (given && PyObject_TypeCheck(given, stream_type)) {
-        PyObject *sure = PyObject_GetAttr(given, sure_name);
+        PyObject *sure = PyObject_GetAttr(given, names[SURE]);
         if (sure == Py_True) stream = Py_NewRef(given);
         Py_XDECREF(sure);
         if (!sure) return -1;
@@ -192,15 +184,12 @@ static int read_stream(Kernel *self, Launch *launch, PyObject *given) {
 
 /* grid=, block=, stream=, shared= */
 static int read_options(Kernel *self, Launch *launch, PyObject *options) {
-    PyObject *grid = options ? PyDict_GetItemWithError(options, grid_name) : NULL;
-    PyObject *block = options ? PyDict_GetItemWithError(options, block_name) : NULL;
-    PyObject *stream = options ? PyDict_GetItemWithError(options, stream_name) : NULL;
-    PyObject *shared = options ? PyDict_GetItemWithError(options, shared_name) : NULL;
+    PyObject *grid = options ? PyDict_GetItemWithError(options, names[GRID]) : NULL;
+    PyObject *block = options ? PyDict_GetItemWithError(options, names[BLOCK]) : NULL;
+    PyObject *stream = options ? PyDict_GetItemWithError(options, names[STREAM]) : NULL;
+    PyObject *shared = options ? PyDict_GetItemWithError(options, names[SHARED]) : NULL;
     if (PyErr_Occurred()) return -1;
-    if (!grid || !block || PyDict_Size(options) != 2 + !!stream + !!shared) {
-        PyErr_Format(PyExc_TypeError, "%U takes grid= and block=, and may take stream= and shared=; got %R", self->name, options ? options : Py_None);
-        return -1;
-    }
+    if (!grid || !block || PyDict_Size(options) != 2 + !!stream + !!shared) return RAISE(PyExc_TypeError, "%U takes grid= and block=, and may take stream= and shared=; got %R", self->name, options ? options : Py_None);
     launch->shape.shared = 0;
     if (read_axes(grid, "grid", launch->shape.grid) < 0 || read_axes(block, "block", launch->shape.block) < 0) return -1;
     if (shared && read_shared(shared, &launch->shape.shared) < 0) return -1;
@@ -227,8 +216,8 @@ static int find_device(const Kernel *self, Launch *launch, const hamr_functions 
         const Argument *argument = &launch->arguments[i];
         const hamr_array *array = argument->array ? &argument->array->array : NULL;
         if (argument->foreign && locate_pointer(argument, functions, &launch->device) < 0) return -1;
-        if (array && array->device >= 0 && array->allocator < HAMR_ALLOCATOR_COUNT && allocator_table[array->allocator].backend &&
-            strcmp(allocator_table[array->allocator].backend, backend) == 0) launch->device = array->device;
+        const AllocatorFacts *facts = array && array->device >= 0 ? allocator_facts(array->allocator) : NULL;
+        if (facts && strcmp(facts->backend, backend) == 0) launch->device = array->device;
     }
     for (Py_ssize_t i = 0; launch->device < 0 && i < launch->count; i++) launch->device = launch->arguments[i].device;
     if (launch->device >= 0) return 0;
@@ -248,10 +237,7 @@ static int follow_others(const Kernel *self, Launch *launch, const hamr_function
         if (!argument->foreign) continue;
         if (!only) {
             if (locate_pointer(argument, functions, &device) < 0) return -1;
-            if (device >= 0 && device != launch->device) {
-                launch_refuse(launch, i, PyExc_ValueError, "on device %d: accepted is memory of device %d, where the kernel runs", (int)device, (int)launch->device);
-                return -1;
-            }
+            if (device >= 0 && device != launch->device) return launch_refuse(launch, i, PyExc_ValueError, "on device %d: accepted is memory of device %d, where the kernel runs", (int)device, (int)launch->device);
         }
         uint64_t mine = launch->handle ? launch->handle : LEGACY_STREAM;
         if (!argument->producer || argument->producer == mine) continue;
@@ -275,10 +261,7 @@ static int launch_by_core(const Launch *launch, const hamr_kernel *kernel, hamr_
         const Argument *argument = &launch->arguments[i];
         given[i] = (hamr_argument){.value = argument->value, .size = argument->size, .reads = argument->reads};
         if (!argument->array) continue;
-        if (argument->array->closed) {
-            array_freed(argument->array);
-            return -1;
-        }
+        if (argument->array->closed) return array_freed(argument->array), -1;
         if (!(pinned[i] = array_pin(argument->array))) return -1;
         given[i].array = &pinned[i]->array;
     }
@@ -300,10 +283,9 @@ static int launch_in_order(Launch *launch, const hamr_kernel *kernel) {
     if (given && pinned) launched = launch_by_core(launch, kernel, given, pinned);
     else PyErr_NoMemory();
     if (launched == 0) launch_covered(launch, given);
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    Raised raised = raised_take();
     for (Py_ssize_t i = 0; pinned && i < launch->count; i++) Py_XDECREF((PyObject *)pinned[i]);
-    PyErr_Restore(type, value, traceback);
+    raised_restore(raised);
     PyMem_Free(given);
     PyMem_Free(pinned);
     return launched;
@@ -359,13 +341,11 @@ static PyObject *kernel_call(PyObject *object, PyObject *arguments, PyObject *op
     Py_RETURN_NONE;
 }
 
-static PyObject *get_name(PyObject *self, void *closure) {
-    (void)closure;
+static PyObject *get_name(PyObject *self, void *Py_UNUSED(closure)) {
     return Py_NewRef(((Kernel *)self)->name);
 }
 
-static PyObject *get_code(PyObject *self, void *closure) {
-    (void)closure;
+static PyObject *get_code(PyObject *self, void *Py_UNUSED(closure)) {
     return Py_NewRef(((Kernel *)self)->code);
 }
 
@@ -393,19 +373,16 @@ static PyType_Spec spec = {
 };
 
 int kernel_setup(PyObject *module) {
-    static const struct { PyObject **name; const char *text; } names[] = {
-        {&grid_name, "grid"}, {&block_name, "block"}, {&stream_name, "stream"}, {&shared_name, "shared"}, {&sure_name, "_sure"},
+    static const char *const texts[NAMES] = {
+        [GRID] = "grid", [BLOCK] = "block", [STREAM] = "stream", [SHARED] = "shared", [SURE] = "_sure",
     };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!*names[i].name && !(*names[i].name = PyUnicode_InternFromString(names[i].text))) return -1;
-    if (!kernel_type && !(kernel_type = (PyTypeObject *)exclusive_type(module, &spec, NULL))) return -1;
-    return PyModule_AddObjectRef(module, "KernelBase", (PyObject *)kernel_type);
+    if (intern_names(names, texts, NAMES) < 0) return -1;
+    return type_add(module, &kernel_type, &spec, NULL);
 }
 
 /* set_kernel_streams(type, hook, entered, wait) */
-static PyObject *set_kernel_streams(PyObject *module, PyObject *arguments) {
+static PyObject *set_kernel_streams(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *type, *hook, *blocks, *wait;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OOO!O", &type, &hook, &PyList_Type, &blocks, &wait)) return NULL;
     replace_reference((PyObject **)&stream_type, Py_NewRef(type));
     replace_reference(&stream_hook, Py_NewRef(hook));

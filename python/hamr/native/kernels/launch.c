@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "array/array.h"
+#include "base/containers.h"
 #include "base/python.h"
 
 /* What the types are of that arguments have had, as the hook has said: those that are what their bytes are,
@@ -20,15 +21,15 @@ static struct {
 } known[TABLE];
 
 static PyObject *argument_hook;
-static PyObject *interface_name, *data_name, *stream_name, *mask_name, *attribute_name;
+enum { INTERFACE_NAME, DATA_NAME, STREAM_NAME, MASK_NAME, ATTRIBUTE_NAME, NAMES };
+static PyObject *names[NAMES];
 
 int launch_setup(void) {
-    static const struct { PyObject **name; const char *text; } names[] = {
-        {&interface_name, "__cuda_array_interface__"}, {&data_name, "data"}, {&stream_name, "stream"}, {&mask_name, "mask"}, {&attribute_name, "_kernel_argument"},
+    static const char *const texts[NAMES] = {
+        [INTERFACE_NAME] = "__cuda_array_interface__", [DATA_NAME] = "data", [STREAM_NAME] = "stream", [MASK_NAME] = "mask",
+        [ATTRIBUTE_NAME] = "_kernel_argument",
     };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!*names[i].name && !(*names[i].name = PyUnicode_InternFromString(names[i].text))) return -1;
-    return 0;
+    return intern_names(names, texts, NAMES);
 }
 
 static unsigned place_of(const PyTypeObject *type) { return (unsigned)((uintptr_t)type >> 4 ^ (uintptr_t)type >> 11) % TABLE; }
@@ -50,14 +51,14 @@ static void remember(PyTypeObject *type, int kind) {
     }
 }
 
-PyObject *launch_refuse(const Launch *launch, Py_ssize_t i, PyObject *type, const char *format, ...) {
+int launch_refuse(const Launch *launch, Py_ssize_t i, PyObject *type, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     PyObject *what = PyUnicode_FromFormatV(format, arguments);
     va_end(arguments);
     if (what) PyErr_Format(type, "argument %zd of %U is %U", i, launch->name, what);
     Py_XDECREF(what);
-    return NULL;
+    return -1;
 }
 
 /* Room for bytes that stay where they are until the end of the launch; NULL with an exception. */
@@ -99,14 +100,14 @@ static int read_unsigned(PyObject *number, uint64_t *value) {
 /* 0: it was read; 1: it is not of the plain form; -1 with an exception. */
 static int read_interface(Launch *launch, Py_ssize_t i, PyObject *object) {
     Argument *argument = &launch->arguments[i];
-    PyObject *interface = PyObject_GetAttr(object, interface_name);
+    PyObject *interface = PyObject_GetAttr(object, names[INTERFACE_NAME]);
     if (!interface && PyErr_ExceptionMatches(PyExc_AttributeError)) {
         PyErr_Clear(); /* as tensors of the host's */
         return 1;
     }
     if (!interface) return -1;
-    PyObject *data = PyDict_CheckExact(interface) ? PyDict_GetItemWithError(interface, data_name) : NULL;
-    PyObject *mask = data ? PyDict_GetItemWithError(interface, mask_name) : NULL, *stream = data ? PyDict_GetItemWithError(interface, stream_name) : NULL;
+    PyObject *data = PyDict_CheckExact(interface) ? PyDict_GetItemWithError(interface, names[DATA_NAME]) : NULL;
+    PyObject *mask = data ? PyDict_GetItemWithError(interface, names[MASK_NAME]) : NULL, *stream = data ? PyDict_GetItemWithError(interface, names[STREAM_NAME]) : NULL;
     int plain = data && PyTuple_CheckExact(data) && PyTuple_Size(data) == 2 && (!mask || mask == Py_None) && PyBool_Check(PyTuple_GetItem(data, 1)) &&
                 read_unsigned(PyTuple_GetItem(data, 0), &argument->pointer) &&
                 (!stream || stream == Py_None || (read_unsigned(stream, &argument->producer) && argument->producer != 0));
@@ -114,10 +115,7 @@ static int read_interface(Launch *launch, Py_ssize_t i, PyObject *object) {
     Py_DECREF(interface);
     if (PyErr_Occurred()) return -1;
     if (!plain) return 1;
-    if (read_only && !argument->reads) {
-        launch_refuse(launch, i, PyExc_ValueError, "%R, which is read-only: accepted is a writable array, or In(array) where the kernel only reads it", object);
-        return -1;
-    }
+    if (read_only && !argument->reads) return launch_refuse(launch, i, PyExc_ValueError, "%R, which is read-only: accepted is a writable array, or In(array) where the kernel only reads it", object);
     argument->foreign = 1;
     argument->value = &argument->pointer;
     argument->size = sizeof argument->pointer;
@@ -133,7 +131,7 @@ static int read_array(Launch *launch, Py_ssize_t i, PyObject *object) {
 }
 
 static int read_attribute(Launch *launch, Py_ssize_t i, PyObject *object) {
-    PyObject *array = PyObject_GetAttr(object, attribute_name);
+    PyObject *array = PyObject_GetAttr(object, names[ATTRIBUTE_NAME]);
     int read = array ? read_array(launch, i, array) : -1;
     Py_XDECREF(array);
     return read;
@@ -171,10 +169,7 @@ static int read_other(Launch *launch, Py_ssize_t i, PyObject *object, int odd) {
             argument->device = device;
             read = 0;
         }
-        if (read > 0 && odd) {
-            launch_refuse(launch, i, PyExc_TypeError, "%R, whose __cuda_array_interface__ cannot be read", object);
-            read = -1;
-        }
+        if (read > 0 && odd) read = launch_refuse(launch, i, PyExc_TypeError, "%R, whose __cuda_array_interface__ cannot be read", object);
     }
     Py_DECREF(said);
     return read > 0 ? read_other(launch, i, object, 1) : read;
@@ -221,16 +216,10 @@ static int read_argument(Launch *launch, Py_ssize_t i, PyObject *object) {
 
 int launch_read(Launch *launch, PyObject *arguments) {
     Py_ssize_t count = PyTuple_Size(arguments);
-    if (count > MOST_ARGUMENTS) {
-        PyErr_Format(PyExc_TypeError, "%U is given %zd arguments: accepted are up to %d", launch->name, count, MOST_ARGUMENTS);
-        return -1;
-    }
+    if (count > MOST_ARGUMENTS) return RAISE(PyExc_TypeError, "%U is given %zd arguments: accepted are up to %d", launch->name, count, MOST_ARGUMENTS);
     launch->arguments = launch->room;
     if (count > (Py_ssize_t)(sizeof launch->room / sizeof *launch->room)) launch->arguments = PyMem_Calloc((size_t)count, sizeof *launch->arguments);
-    if (!launch->arguments) {
-        PyErr_NoMemory();
-        return -1;
-    }
+    if (!launch->arguments) return PyErr_NoMemory(), -1;
     for (; launch->count < count; launch->count++)
         if (read_argument(launch, launch->count, PyTuple_GetItem(arguments, launch->count)) < 0) {
             launch->count++; /* for its references */
@@ -265,19 +254,15 @@ static const char *kinds_of_size(int32_t size) {
 
 static int refuse_number(const Launch *launch, Py_ssize_t i, int32_t size) {
     const char *what = launch->arguments[i].number == 'f' ? "float" : "int";
-    if (size < 0) launch_refuse(launch, i, PyExc_TypeError, "a plain %s, and the driver does not say of which size the parameter is: accepted are %s, %s and the like", what, "numpy.int32(...)", "numpy.float32(...)");
-    else launch_refuse(launch, i, PyExc_TypeError, "a plain %s, and the parameter has %d bytes: accepted are %s", what, (int)size, kinds_of_size(size));
-    return -1;
+    if (size < 0) return launch_refuse(launch, i, PyExc_TypeError, "a plain %s, and the driver does not say of which size the parameter is: accepted are %s, %s and the like", what, "numpy.int32(...)", "numpy.float32(...)");
+    return launch_refuse(launch, i, PyExc_TypeError, "a plain %s, and the parameter has %d bytes: accepted are %s", what, (int)size, kinds_of_size(size));
 }
 
 static int fit_integer(const Launch *launch, Py_ssize_t i, int32_t size) {
     Argument *argument = &launch->arguments[i];
     int fits = argument->number == 'i', bits = 8 * size;
     if (fits && size < 8) fits = argument->negative ? (int64_t)argument->pointer >= -(INT64_C(1) << (bits - 1)) : argument->pointer >> bits == 0;
-    if (!fits) {
-        launch_refuse(launch, i, PyExc_OverflowError, "an int beyond what the parameter's %d bytes hold", (int)size);
-        return -1;
-    }
+    if (!fits) return launch_refuse(launch, i, PyExc_OverflowError, "an int beyond what the parameter's %d bytes hold", (int)size);
     argument->size = size; /* the lowest bytes come first */
     return 0;
 }
@@ -289,10 +274,7 @@ static int fit_float(const Launch *launch, Py_ssize_t i, int32_t size) {
     argument->size = size;
     if (size == 8) return 0;
     float narrow = (float)value;
-    if (isinf(narrow) && !isinf(value)) {
-        launch_refuse(launch, i, PyExc_OverflowError, "a float beyond what the parameter's 4 bytes hold");
-        return -1;
-    }
+    if (isinf(narrow) && !isinf(value)) return launch_refuse(launch, i, PyExc_OverflowError, "a float beyond what the parameter's 4 bytes hold");
     memcpy(&argument->pointer, &narrow, sizeof narrow);
     return 0;
 }
@@ -302,10 +284,7 @@ static int fit_integer_as_float(const Launch *launch, Py_ssize_t i, int32_t size
     Argument *argument = &launch->arguments[i];
     uint64_t digits = argument->negative ? 0 - argument->pointer : argument->pointer;
     while (digits && !(digits & 1)) digits >>= 1;
-    if (argument->number != 'i' || digits >> (size == 8 ? DBL_MANT_DIG : FLT_MANT_DIG)) {
-        launch_refuse(launch, i, PyExc_OverflowError, "an int that the parameter, a float of %d bytes, does not hold exactly: accepted are a float and %s", (int)size, size == 8 ? "numpy.float64(...)" : "numpy.float32(...)");
-        return -1;
-    }
+    if (argument->number != 'i' || digits >> (size == 8 ? DBL_MANT_DIG : FLT_MANT_DIG)) return launch_refuse(launch, i, PyExc_OverflowError, "an int that the parameter, a float of %d bytes, does not hold exactly: accepted are a float and %s", (int)size, size == 8 ? "numpy.float64(...)" : "numpy.float32(...)");
     double value = argument->negative ? (double)(int64_t)argument->pointer : (double)argument->pointer;
     memcpy(&argument->pointer, &value, sizeof value);
     return fit_float(launch, i, size);
@@ -313,10 +292,7 @@ static int fit_integer_as_float(const Launch *launch, Py_ssize_t i, int32_t size
 
 static int fit_number(const Launch *launch, Py_ssize_t i, int32_t size, char kind) {
     int is_float = launch->arguments[i].number == 'f', small = kind == SAYS_INTEGER && (size == 1 || size == 2);
-    if (is_float && kind == SAYS_INTEGER) {
-        launch_refuse(launch, i, PyExc_TypeError, "a float, and the parameter is an integer of %d bytes: accepted are an int, or an array where it is an address", (int)size);
-        return -1;
-    }
+    if (is_float && kind == SAYS_INTEGER) return launch_refuse(launch, i, PyExc_TypeError, "a float, and the parameter is an integer of %d bytes: accepted are an int, or an array where it is an address", (int)size);
     if (size != 4 && size != 8 && !small) return refuse_number(launch, i, size);
     if (is_float) return fit_float(launch, i, size);
     return (kind == SAYS_FLOAT ? fit_integer_as_float : fit_integer)(launch, i, size);
@@ -326,24 +302,18 @@ static int fit_number(const Launch *launch, Py_ssize_t i, int32_t size, char kin
 static int compare_size(const Launch *launch, Py_ssize_t i, int32_t size) {
     int32_t given = launch->arguments[i].size;
     if (given == size) return 0;
-    launch_refuse(launch, i, PyExc_TypeError, "of %d bytes: accepted is one of %d bytes, as the parameter has", (int)given, (int)size);
-    return -1;
+    return launch_refuse(launch, i, PyExc_TypeError, "of %d bytes: accepted is one of %d bytes, as the parameter has", (int)given, (int)size);
 }
 
 int launch_fit(Launch *launch, const hamr_kernel *kernel, const Parameter *said, int32_t many) {
     int unknown = kernel->parameters < 0;
-    if (unknown && many >= 0 && many != launch->count) {
-        PyErr_Format(PyExc_TypeError, "the number of arguments of %U is %zd: accepted is %d", launch->name, launch->count, (int)many);
-        return -1;
-    }
+    if (unknown && many >= 0 && many != launch->count) return RAISE(PyExc_TypeError, "the number of arguments of %U is %zd: accepted is %d", launch->name, launch->count, (int)many);
     for (Py_ssize_t i = 0; i < launch->count; i++) {
         Argument *argument = &launch->arguments[i];
-        int32_t size = i < kernel->parameters ? kernel->sizes[i] : !unknown ? 8 : many >= 0 ? said[i].size : -1; /* too many are refused later */
+        /* Too many are refused later. */
+        int32_t size = i < kernel->parameters ? kernel->sizes[i] : !unknown ? 8 : many >= 0 ? said[i].size : -1;
         char kind = i < many && said[i].size == size ? said[i].kind : SAYS_BYTES;
-        if (kind == SAYS_FLOAT && size == 8 && (argument->array || argument->foreign)) {
-            launch_refuse(launch, i, PyExc_TypeError, "an array, and the parameter is a float of 8 bytes: accepted are a number and numpy.float64(...)");
-            return -1;
-        }
+        if (kind == SAYS_FLOAT && size == 8 && (argument->array || argument->foreign)) return launch_refuse(launch, i, PyExc_TypeError, "an array, and the parameter is a float of 8 bytes: accepted are a number and numpy.float64(...)");
         if (argument->number && fit_number(launch, i, size, kind) < 0) return -1;
         if (unknown && many >= 0 && compare_size(launch, i, size) < 0) return -1;
     }
@@ -361,8 +331,7 @@ void launch_end(Launch *launch) {
     Py_XDECREF(launch->stream);
 }
 
-static PyObject *set_argument_hook(PyObject *module, PyObject *hook) {
-    (void)module;
+static PyObject *set_argument_hook(PyObject *Py_UNUSED(module), PyObject *hook) {
     replace_reference(&argument_hook, Py_NewRef(hook));
     Py_RETURN_NONE;
 }

@@ -49,10 +49,10 @@ typedef struct {
 
 int launch_read(Launch *launch, PyObject *arguments); /* what each argument is; 0, or -1 with an exception */
 int launch_resolve(Launch *launch, const char *backend); /* what had to know the device */
-/* Python's numbers to the parameters: said, of which there are that many, is what the code says of them; -1: nothing. */
+/* Fits Python's numbers to the parameters. said is what the code says of them, many how many; -1: it says nothing. */
 int launch_fit(Launch *launch, const hamr_kernel *kernel, const Parameter *said, int32_t many);
 void launch_end(Launch *launch);
-PyObject *launch_refuse(const Launch *launch, Py_ssize_t i, PyObject *type, const char *format, ...);
+int launch_refuse(const Launch *launch, Py_ssize_t i, PyObject *type, const char *format, ...);
 extern PyMethodDef launch_functions[];
 int launch_setup(void);
 

@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-#include "base/allocators.h"
+#include "base/containers.h"
 #include "base/heap_type.h"
-#include "base/exclusive.h"
 #include "base/python.h"
 #include "base/streams.h"
 #include "core/core.h"
@@ -13,36 +12,28 @@
 #include "memory/exchange.h"
 #include "memory/owner.h"
 #include "memory/view.h"
+#include "plain/allocators.h"
+#include "plain/memory.h"
 
 #define LONG_FREE (4u << 20) /* bytes whose return to the system is worth letting other threads run */
 
-/* Plain device memory and page-locked memory, which the core may hand out again. */
-static int is_reused(int32_t allocator) {
-    hamr_memory_kind kind = memory_kind(allocator);
-    return (kind == HAMR_DEVICE_ONLY && !is_ordered(allocator)) || kind == HAMR_PINNED;
-}
-
-/* Memory that is freed without a look at what streams hold that nobody has told of. */
-static int is_pooled(int32_t allocator) { return is_ordered(allocator) || is_reused(allocator); }
-
-/* Whether memory must not be handed out again, by the core or by the driver's pool, before the device is at
- * rest: whoever has its address may use it on any stream. The core puts such memory aside. */
+/* Of memory whose order its owner sees to, or that waits anyway, nothing more is asked. */
 static int waits_for_all(const Block *block) {
-    return block->address_known && !block->reused_in_order && !block->used_anywhere && !block->owner && is_pooled(block->allocator);
+    return memory_waits_for_all(&block->memory) && !block->reused_in_order && !block->used_anywhere && !block->owner;
 }
 
 /* Whether giving the memory back may wait for the system or for a device, which may
  * itself wait for a callback in Python. Another library's work is not waited for. */
 static int release_is_long(const Block *block) {
-    int of_device = is_of_device(block->allocator);
-    if (of_device && !block->owner) return !is_ordered(block->allocator) || block->used_anywhere || waits_for_all(block);
-    if (!block->owner && block->size >= LONG_FREE) return 1;
-    return (marks_at(block->marks) & HAMR_OWN_WORK) != 0;
+    int of_device = is_of_device(block->memory.allocator);
+    if (of_device && !block->owner) return !is_ordered(block->memory.allocator) || block->used_anywhere || waits_for_all(block);
+    if (!block->owner && block->memory.size >= LONG_FREE) return 1;
+    return (marks_at(block->memory.marks) & HAMR_OWN_WORK) != 0;
 }
 
 /* Whether the core may keep the memory for who asks next. */
 static int may_be_kept(const Block *block) {
-    return !block->used_anywhere && !block->reused_in_order && memory_kind(block->allocator) == HAMR_DEVICE_ONLY && !is_ordered(block->allocator);
+    return !block->used_anywhere && !block->reused_in_order && memory_kind(block->memory.allocator) == HAMR_DEVICE_ONLY && !is_ordered(block->memory.allocator);
 }
 
 PyTypeObject *block_type;
@@ -52,9 +43,9 @@ PyTypeObject *block_type;
 static int64_t waiting[HAMR_ALLOCATORS];
 
 static int64_t *waiting_as(const Block *block) {
-    int lazy = !block->token && block->owner && (is_of_device(block->allocator) || block->owner->memory) &&
-               block->generation == core_generation;
-    return lazy ? &waiting[block->allocator] : NULL;
+    int lazy = !block->memory.token && block->owner && (is_of_device(block->memory.allocator) || block->owner->memory) &&
+               block->memory.generation == core_generation;
+    return lazy ? &waiting[block->memory.allocator] : NULL;
 }
 
 void blocks_forget(void) { memset(waiting, 0, sizeof waiting); }
@@ -90,20 +81,13 @@ Block *block_new(const hamr_array *array, Owner *owner) {
 }
 
 void block_fill(Block *block, const hamr_array *array, Owner *owner, uint64_t generation) {
-    block->token = array->memory;
-    block->generation = generation;
-    block->base = array->base;
-    block->size = array->size;
-    block->stream = array->stream;
-    block->marks = array->marks;
-    block->allocator = array->allocator;
-    block->device = array->device;
+    memory_fill(&block->memory, array, generation);
     block->owner = owner;
     int64_t *counted = waiting_as(block);
     if (counted) ++*counted;
 }
 
-int block_foreign_work(const Block *block) { return !block->token && block->producer; }
+int block_foreign_work(const Block *block) { return !block->memory.token && block->producer; }
 
 static void nothing(void *memory) { (void)memory; }
 
@@ -113,7 +97,7 @@ static int leave_to_parent(Block *block) {
     Owner *owner = owner_of_memory(block, nothing);
     if (!owner) return -1;
     block->owner = owner;
-    exchange_end(block->share, block->stream);
+    exchange_end(block->share, block->memory.stream);
     block->share = NULL;
     block->lent_life = NULL;
     return 0;
@@ -121,25 +105,23 @@ static int leave_to_parent(Block *block) {
 
 /* Makes sure that the copy of the Go core in this process knows the memory. */
 int block_register(Block *block) {
-    if (block->token && block->generation == core_generation) return 0;
+    if (block->memory.token && block->memory.generation == core_generation) return 0;
     if (core_load() < 0) return -1;
     /* Another thread may have done it while this one loaded the core. */
-    if (block->token && block->generation == core_generation) return 0;
-    int of_device = is_of_device(block->allocator);
-    if (of_device && block->generation != core_generation) return core_forked();
+    if (block->memory.token && block->memory.generation == core_generation) return 0;
+    int of_device = is_of_device(block->memory.allocator);
+    if (of_device && block->memory.generation != core_generation) return core_forked();
     if (block->share && leave_to_parent(block) < 0) return -1;
-    int64_t shape = (int64_t)block->size, stride = 1, *counted = waiting_as(block);
-    hamr_array whole = {.base = block->base, .size = block->size, .pointer = block->base, .stream = block->stream,
-                        .allocator = block->allocator, .device = block->device, .element = HAMR_UINT8,
-                        .ndim = 1, .shape = &shape, .strides = &stride};
+    int64_t dimensions[2], *counted = waiting_as(block);
+    hamr_array whole = memory_whole(&block->memory, dimensions);
     uint64_t key = (uint64_t)(uintptr_t)block->owner;
     hamr_error *error = of_device ? core_functions()->adopt_device(&whole, key, owner_finished, block->producer)
                               : core_functions()->adopt(&whole, key, owner_finished);
     if (error) return core_raise(error);
     if (counted) --*counted;
-    block->token = whole.memory;
-    block->marks = whole.marks;
-    block->generation = core_generation;
+    block->memory.token = whole.memory;
+    block->memory.marks = whole.marks;
+    block->memory.generation = core_generation;
     return 0;
 }
 
@@ -156,11 +138,11 @@ static void give_back(const hamr_functions *functions, struct Share *share, uint
 
 static void block_release(Block *block) {
     const hamr_functions *functions = core_functions();
-    uint64_t token = block->token;
+    uint64_t token = block->memory.token;
     int64_t *counted = waiting_as(block);
     if (counted) --*counted;
-    block->token = 0;
-    if (token && block->generation == core_generation && functions) {
+    block->memory.token = 0;
+    if (token && block->memory.generation == core_generation && functions) {
         int is_long = release_is_long(block);
         stacks_note();
         int waits = waits_for_all(block);
@@ -171,23 +153,23 @@ static void block_release(Block *block) {
             /* Nobody had to be waited for. */
         } else if (is_long) {
             Py_BEGIN_ALLOW_THREADS
-            give_back(functions, block->share, token, block->stream);
+            give_back(functions, block->share, token, block->memory.stream);
             Py_END_ALLOW_THREADS
         } else {
-            give_back(functions, block->share, token, block->stream);
+            give_back(functions, block->share, token, block->memory.stream);
         }
         stacks_forget();
         block->share = NULL;
         owner_drain();
     } else if (block->share) { /* the parent's, see leave_to_parent */
-        exchange_end(block->share, block->stream);
+        exchange_end(block->share, block->memory.stream);
         block->share = NULL;
     } else if (block->owner) {
         owner_finished((uint64_t)(uintptr_t)block->owner);
         block->owner = NULL;
         owner_drain();
-    } else if (token && block->base) {
-        core_free_directly(block->allocator, block->base);
+    } else if (token && block->memory.base) {
+        core_free_directly(block->memory.allocator, block->memory.base);
     }
 }
 
@@ -197,8 +179,10 @@ int block_share(Block *block) {
     const hamr_exchange *exchange = exchange_get();
     if (!exchange || block_register(block) < 0) return -1; /* again: Python code may have forked */
     if (block->share) return 0;
-    hamr_array array = {.memory = block->token, .base = block->base, .size = block->size, .stream = block->stream, .marks = block->marks,
-                        .allocator = block->allocator, .device = block->device};
+    int64_t dimensions[2];
+    hamr_array array = memory_whole(&block->memory, dimensions);
+    array.memory = block->memory.token;
+    array.marks = block->memory.marks;
     if (exchange->share(&array, block->owner != NULL, &block->share)) return exchange_raise();
     block->several_streams = 1; /* C's */
     return 0;
@@ -208,29 +192,29 @@ int block_is_sole(const Block *block) { return !block->share || exchange_users(b
 
 /* What the core can be asked about memory of a device that it knows; NULL else. */
 static const hamr_functions *known_by(const Block *block) {
-    if (!is_of_device(block->allocator)) return NULL;
-    return block->token && block->generation == core_generation ? core_functions() : NULL;
+    if (!is_of_device(block->memory.allocator)) return NULL;
+    return block->memory.token && block->memory.generation == core_generation ? core_functions() : NULL;
 }
 
 /* Only memory of a pool is freed without a look at what other streams hold. Plain device memory
  * may come from one, which the core knows. */
 static const hamr_functions *ordered_by(const Block *block) {
-    return !is_pooled(block->allocator) || block->owner ? NULL : known_by(block);
+    return !is_pooled(block->memory.allocator) || block->owner ? NULL : known_by(block);
 }
 
 void block_used_on(const Block *block, uint64_t stream) {
-    const hamr_functions *functions = stream == block->stream && !block->several_streams ? NULL : known_by(block);
+    const hamr_functions *functions = stream == block->memory.stream && !block->several_streams ? NULL : known_by(block);
     /* Where it fails, the release waits for the device instead. */
-    if (functions) functions->release_after(block->token, stream);
+    if (functions) functions->release_after(block->memory.token, stream);
 }
 
 void block_keep(Block *block) { block->kept = block->several_streams = 1; }
 
 int block_leave(Block *block, uint64_t stream) {
-    if (!is_of_device(block->allocator)) return 0;
+    if (!is_of_device(block->memory.allocator)) return 0;
     if (block_register(block) < 0) return -1;
     block->several_streams = 1;
-    hamr_error *error = core_functions()->leave(block->token, stream);
+    hamr_error *error = core_functions()->leave(block->memory.token, stream);
     return error ? core_raise(error) : 0;
 }
 
@@ -240,13 +224,13 @@ int block_leave(Block *block, uint64_t stream) {
 void block_shared_with(Block *block, int64_t stream) {
     const hamr_functions *functions = ordered_by(block);
     if (!functions) return;
-    if (stream == LEGACY_STREAM && memory_kind(block->allocator) != HAMR_PINNED) { /* of which every device has one */
-        block->used_by_default = block->kept || block->stream > LEGACY_STREAM;
-    } else if (stream > PER_THREAD_STREAM && (uint64_t)stream == block->stream) {
-        functions->release_after(block->token, block->stream);
+    if (stream == LEGACY_STREAM && memory_kind(block->memory.allocator) != HAMR_PINNED) { /* every device has one */
+        block->used_by_default = block->kept || block->memory.stream > LEGACY_STREAM;
+    } else if (stream > PER_THREAD_STREAM && (uint64_t)stream == block->memory.stream) {
+        functions->release_after(block->memory.token, block->memory.stream);
     } else if (!block->used_anywhere) {
         block->used_anywhere = 1;
-        functions->release_after(block->token, HAMR_EVERY_STREAM);
+        functions->release_after(block->memory.token, HAMR_EVERY_STREAM);
     }
 }
 
@@ -281,22 +265,14 @@ static PyType_Spec spec = {
 };
 
 int block_setup(PyObject *module) {
-    if (!block_type)
-    block_type = (PyTypeObject *)exclusive_type(module, &spec, NULL);
-    return block_type && PyModule_AddObjectRef(module, "Block", (PyObject *)block_type) == 0 ? 0 : -1;
+    return type_add(module, &block_type, &spec, NULL);
 }
 
 /* waiting() -> [(allocator, count)]: memory in use that the core does not know yet. */
-static PyObject *waiting_list(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
+static PyObject *waiting_list(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     PyObject *list = PyList_New(0);
-    for (int a = 0; list && a < HAMR_ALLOCATORS; a++) {
-        if (!waiting[a]) continue;
-        PyObject *row = Py_BuildValue("(iL)", a, (long long)waiting[a]);
-        if (!row || PyList_Append(list, row) < 0) Py_CLEAR(list);
-        Py_XDECREF(row);
-    }
+    for (int a = 0; list && a < HAMR_ALLOCATORS; a++)
+        if (waiting[a]) list_put(&list, Py_BuildValue("(iL)", a, (long long)waiting[a]));
     return list;
 }
 

@@ -36,10 +36,7 @@ const hamr_exchange *exchange_get(void) {
 int exchange_raise_as(const hamr_failure *failure) {
     static const char *const none[] = {NULL};
     hamr_error *error = calloc(1, sizeof *error);
-    if (!error) {
-        PyErr_NoMemory();
-        return -1;
-    }
+    if (!error) return PyErr_NoMemory(), -1;
     *error = (hamr_error){.kind = failure->status, .code = failure->code, .size = failure->size, .message = failure->message,
                           .source = failure->source, .name = failure->name, .tried = none, .stack = failure->stack};
     return core_raise(error);

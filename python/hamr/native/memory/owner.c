@@ -17,10 +17,7 @@ static atomic_int asking;        /* threads that are asking it, perhaps */
 /* C's memory, since what a consumer has of it may be used after the interpreter's end. */
 Owner *owner_new(PyObject *object, Py_buffer *view) {
     Owner *owner = malloc(sizeof *owner);
-    if (!owner) {
-        PyErr_NoMemory();
-        return NULL;
-    }
+    if (!owner) return PyErr_NoMemory(), NULL;
     Py_XINCREF(object);
     *owner = (Owner){.object = object, .view = view};
     return owner;
@@ -36,8 +33,7 @@ Owner *owner_of_memory(void *memory, void (*finish)(void *)) {
 
 void owner_drop(Owner *owner) {
     if (!owner) return;
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    Raised raised = raised_take();
     if (owner->view) {
         PyBuffer_Release(owner->view);
         PyMem_Free(owner->view);
@@ -45,7 +41,7 @@ void owner_drop(Owner *owner) {
     Py_XDECREF(owner->object);
     if (owner->memory) owner->finish(owner->memory);
     free(owner);
-    PyErr_Restore(type, value, traceback);
+    raised_restore(raised);
 }
 
 /* Lock-free, since the core may call from a thread that Python never saw. */
@@ -87,8 +83,7 @@ void owner_finished_here(Owner *owner) {
     draining = 0;
 }
 
-static int drain_when_asked(void *unused) {
-    (void)unused;
+static int drain_when_asked(void *Py_UNUSED(unused)) {
     atomic_store(&drain_pending, 0);
     /* CPython 3.11 lets the interpreter of the thread that asked do it. */
     if (PyInterpreterState_Get() == interpreter) owner_drain();
@@ -124,9 +119,7 @@ void owners_forget(void) {
     atomic_store(&asking, 0);
 }
 
-static PyObject *end_owners(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
+static PyObject *end_owners(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     owner_drain();
     atomic_store(&ending, 1);
     while (atomic_load(&asking)) sched_yield(); /* for a moment: asking takes no lock of Python's */

@@ -22,7 +22,7 @@ void owner_drop(Owner *owner);
 void owner_finished(uint64_t key);      /* any thread, without the GIL */
 void owner_finished_here(Owner *owner); /* with the GIL: dropped now, or by the drop that this one is part of */
 void owner_finished_soon(Owner *owner); /* any thread: as owner_finished_here where it has the GIL, else soon */
-void owner_drain_soon(void);            /* any thread: drops the owners that are finished, here where it has the GIL, else soon */
+void owner_drain_soon(void); /* any thread: drops finished owners, here if it has the GIL, else soon */
 void owner_drain(void);                 /* drops the owners that are finished */
 void owners_forget(void);               /* after a fork: what other threads were about is the parent's */
 int owner_setup(void);

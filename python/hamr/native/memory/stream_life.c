@@ -105,8 +105,7 @@ static int life_traverse(PyObject *object, visitproc visit, void *arg) {
 
 /* The collector calls this before any finaliser: the last moment at which the stream of an
  * owner in a cycle is there for certain. */
-static PyObject *owner_ends(PyObject *module, PyObject *reference) {
-    (void)module;
+static PyObject *owner_ends(PyObject *Py_UNUSED(module), PyObject *reference) {
     for (int i = 0; i < BUCKETS; i++)
         for (Life *life = buckets[i]; life; life = life->next)
             if (life->watch == reference) {
@@ -138,12 +137,11 @@ static Life *find(uint64_t handle) {
 
 /* stream_life(handle, device, backend, made, owner): what all who use a handle hold. made is 0, 1 or
  * CACHED. */
-static PyObject *stream_life(PyObject *module, PyObject *arguments) {
+static PyObject *stream_life(PyObject *Py_UNUSED(module), PyObject *arguments) {
     unsigned long long handle;
     int device, made;
     const char *backend;
     PyObject *owner;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "KisiO", &handle, &device, &backend, &made, &owner)) return NULL;
     if (strlen(backend) >= sizeof ((Life *)0)->backend) return PyErr_Format(PyExc_ValueError, "backend is %s: its name is too long", backend);
     if (owner == Py_None) owner = NULL;
@@ -198,18 +196,14 @@ int stream_life_over(PyObject *object, uint64_t stream) {
 }
 
 /* destroy_event(generation, backend, device, event): for destructors. */
-static PyObject *destroy_event(PyObject *module, PyObject *arguments) {
+static PyObject *destroy_event(PyObject *Py_UNUSED(module), PyObject *arguments) {
     unsigned long long generation, event;
     const char *backend;
     int device;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "KsiK", &generation, &backend, &device, &event)) return NULL;
     const hamr_functions *functions = generation == core_generation ? core_functions() : NULL;
     hamr_error *error = functions ? functions->destroy_event(backend, device, event) : NULL;
-    if (error) {
-        core_raise(error);
-        return NULL;
-    }
+    if (error) return core_failed(error);
     Py_RETURN_NONE;
 }
 
@@ -219,9 +213,8 @@ PyMethodDef stream_life_functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyObject *made_on(PyObject *object, void *closure) {
+static PyObject *made_on(PyObject *object, void *Py_UNUSED(closure)) {
     const Life *self = (const Life *)object;
-    (void)closure;
     return self->made ? PyLong_FromLong(self->device) : Py_NewRef(Py_None);
 }
 
@@ -249,6 +242,5 @@ int stream_life_setup(PyObject *module) {
     static PyMethodDef ends = {"owner_ends", owner_ends, METH_O, NULL};
     if (!life_name && !(life_name = PyUnicode_InternFromString("_life"))) return -1;
     if (!watch_callback && !(watch_callback = exclusive_function(&ends, NULL, NULL))) return -1;
-    if (!life_type && !(life_type = (PyTypeObject *)exclusive_type(module, &spec, NULL))) return -1;
-    return PyModule_AddObjectRef(module, "StreamLife", (PyObject *)life_type);
+    return type_add(module, &life_type, &spec, NULL);
 }

@@ -5,8 +5,8 @@
  * have one inside CPython's wrapper for them. Neither is shown to such a collector. */
 #include "memory/view.h"
 
-#include "base/elements.h"
 #include "base/python.h"
+#include "plain/layout.h"
 
 static int spares_exported(void) {
     return Py_Version >= 0x030D00F0 || (Py_Version >= 0x030C07F0 && Py_Version < 0x030D0000);
@@ -38,7 +38,7 @@ static int covers(const Py_buffer *view, uint64_t low, uint64_t high) {
     if (view->strides && view->shape) {
         hamr_array array = {.element = HAMR_UINT8, .ndim = view->ndim, .shape = (int64_t *)view->shape, .strides = (int64_t *)view->strides};
         int64_t from, to;
-        if (!array_span(&array, &from, &to)) return 0;
+        if (array_span(&array, &from, &to) <= 0) return 0;
         end = first + (uint64_t)(to + view->itemsize - 1);
         first += (uint64_t)from;
     }
@@ -61,7 +61,7 @@ Py_buffer *view_behind(Py_buffer *view, const hamr_array *array, const PyObject 
     Py_buffer *behind = known ? PyMem_Malloc(sizeof *behind) : NULL;
     int same = 0;
     if (behind && PyObject_GetBuffer(exporter, behind, PyBUF_FULL_RO) == 0) {
-        if (!array_span(array, &low, &high)) low = high = 0; /* no elements */
+        if (array_span(array, &low, &high) <= 0) low = high = 0; /* no elements */
         same = view_may_be_seen(behind) && covers(behind, array->pointer + (uint64_t)low, array->pointer + (uint64_t)high);
         if (!same) PyBuffer_Release(behind);
     }

@@ -6,6 +6,7 @@
 #include "hamr/functions.h"
 
 int view_may_be_seen(const Py_buffer *view); /* by the collector */
-Py_buffer *view_behind(Py_buffer *view, const hamr_array *array, const PyObject *object); /* object's view, or one in its place that may be seen */
+/* Returns object's view, or another one in its place that the collector may see. */
+Py_buffer *view_behind(Py_buffer *view, const hamr_array *array, const PyObject *object);
 
 #endif

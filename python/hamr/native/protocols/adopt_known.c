@@ -2,6 +2,7 @@
 #include "protocols/adopt_known.h"
 
 #include "array/array.h"
+#include "base/containers.h"
 #include "base/python.h"
 #include "protocols/buffer_import.h"
 #include "protocols/cuda_interface.h"
@@ -16,17 +17,15 @@ static PyObject *numbers[2]; /* the default stream, and the transfer mode of who
 
 int adopt_known_setup(void) {
     static const char *const texts[PROTOCOLS] = {[BUFFER] = "buffer", [CUDA] = "__cuda_array_interface__", [DLPACK] = "__dlpack__"};
-    for (int i = 0; i < PROTOCOLS; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(texts[i]))) return -1;
+    if (intern_names(names, texts, PROTOCOLS) < 0) return -1;
     for (int i = 0; i < 2; i++)
         if (!numbers[i] && !(numbers[i] = PyLong_FromLong(i))) return -1;
     return 0;
 }
 
 /* set_known_types(plain, cuda, dlpack, wait_of) */
-static PyObject *set_known_types(PyObject *module, PyObject *arguments) {
+static PyObject *set_known_types(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *given[PROTOCOLS + 1];
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "O!O!O!O", &PySet_Type, &given[BUFFER], &PySet_Type, &given[CUDA], &PySet_Type, &given[DLPACK], &given[PROTOCOLS])) return NULL;
     for (int i = 0; i <= PROTOCOLS; i++) {
         PyObject **place = i < PROTOCOLS ? &types[i] : &wait_of, *old = *place;

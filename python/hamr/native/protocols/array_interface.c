@@ -19,14 +19,13 @@ static int64_t *integers_of(PyObject *tuple) {
 }
 
 /* check_interface(typestr, shape, strides, pointer, offset, length, masked, version) */
-static PyObject *check_interface(PyObject *module, PyObject *arguments) {
+static PyObject *check_interface(PyObject *Py_UNUSED(module), PyObject *arguments) {
     hamr_interface interface = {0};
     unsigned long long pointer;
     long long offset, length, version;
     int masked;
     int32_t element = 0;
     PyObject *shape, *strides;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "sO!OKLLpL", &interface.typestr, &PyTuple_Type, &shape, &strides, &pointer, &offset, &length, &masked, &version)) return NULL;
     if (strides != Py_None && !PyTuple_Check(strides)) return PyErr_Format(PyExc_TypeError, "strides is %R: accepted is a tuple of int", strides);
     int64_t *sizes = integers_of(shape), *steps = sizes && strides != Py_None ? integers_of(strides) : NULL;

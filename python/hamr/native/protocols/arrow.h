@@ -57,7 +57,7 @@ struct ArrowDeviceArray {
 
 struct ArrowArrayStream {
     int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *); /* 0, or an errno */
-    int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *);    /* 0, or an errno; a released array is the end */
+    int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *); /* 0, or an errno; a released array is the end */
     const char *(*get_last_error)(struct ArrowArrayStream *);
     void (*release)(struct ArrowArrayStream *);
     void *private_data;

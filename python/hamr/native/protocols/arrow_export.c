@@ -8,10 +8,12 @@
 #include "array/array.h"
 #include "array/snapshot.h"
 #include "array/wait.h"
-#include "base/allocators.h"
 #include "base/elements.h"
 #include "base/python.h"
 #include "memory/owner.h"
+#include "plain/allocators.h"
+#include "plain/layout.h"
+#include "plain/memory.h"
 #include "protocols/arrow.h"
 #include "protocols/arrow_layout.h"
 #include "protocols/dlpack_device.h"
@@ -34,21 +36,20 @@ static void release_schema(struct ArrowSchema *schema) { schema->release = NULL;
 
 /* What nobody moved out of a capsule ends with it. */
 static void end_schema(PyObject *capsule) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    Raised raised = raised_take();
     struct ArrowSchema *schema = PyCapsule_GetPointer(capsule, ARROW_SCHEMA);
     if (schema && schema->release) schema->release(schema);
     free(schema);
-    PyErr_Restore(type, value, traceback);
+    raised_restore(raised);
 }
 
 static void end_array(PyObject *capsule) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    struct ArrowArray *array = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule)); /* a device array begins with one */
+    Raised raised = raised_take();
+    /* A device array begins with an array. */
+    struct ArrowArray *array = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
     if (array && array->release) array->release(array);
     free(array);
-    PyErr_Restore(type, value, traceback);
+    raised_restore(raised);
 }
 
 static PyObject *schema_capsule(const hamr_array *array) {
@@ -66,8 +67,7 @@ static int place(const hamr_array *array, char for_space, struct ArrowDeviceArra
     into->device_type = dlpack_device_type(array, for_space);
     into->device_id = into->device_type == ARROW_DEVICE_CPU ? -1 : array->device < 0 ? 0 : array->device;
     if (into->device_type) return 0;
-    PyErr_Format(PyExc_BufferError, "Arrow has no number for the device of this memory: get_host_accessible() brings it to the host");
-    return -1;
+    return RAISE(PyExc_BufferError, "Arrow has no number for the device of this memory: get_host_accessible() brings it to the host");
 }
 
 static PyObject *array_capsule(Array *source, char for_space, int of_device) {
@@ -78,7 +78,7 @@ static PyObject *array_capsule(Array *source, char for_space, int of_device) {
         PyObject *capsule = PyCapsule_New(device_array, of_device ? ARROW_DEVICE_ARRAY : ARROW_ARRAY, end_array);
         Owner *owner = capsule ? owner_new((PyObject *)source, NULL) : NULL;
         if (owner) {
-            if (source->block) source->block->address_known = 1;
+            if (source->block) memory_tell_address(&source->block->memory);
             *exported = (Exported){owner, {NULL, (const void *)(uintptr_t)source->array.pointer}};
             device_array->array = (struct ArrowArray){
                 .length = source->array.shape[0], .n_buffers = 2, .buffers = exported->buffers, .release = release_array, .private_data = exported};
@@ -146,10 +146,7 @@ static PyObject *capsules(PyObject *object, int of_device) {
 static int check_arguments(const char *method, PyObject *const *arguments, Py_ssize_t n, PyObject *names, int later) {
     PyObject *requested = n ? arguments[0] : NULL;
     Py_ssize_t named = names ? PyTuple_Size(names) : 0;
-    if (n > 1) {
-        PyErr_Format(PyExc_TypeError, "%s() takes at most one positional argument, requested_schema, got %zd", method, n);
-        return -1;
-    }
+    if (n > 1) return RAISE(PyExc_TypeError, "%s() takes at most one positional argument, requested_schema, got %zd", method, n);
     for (Py_ssize_t i = 0; i < named; i++) {
         PyObject *name = PyTuple_GetItem(names, i), *value = arguments[n + i];
         if (PyUnicode_CompareWithASCIIString(name, "requested_schema") == 0) {
@@ -163,8 +160,7 @@ static int check_arguments(const char *method, PyObject *const *arguments, Py_ss
         if (PyErr_Occurred()) return -1;
     }
     if (!requested || requested == Py_None || PyCapsule_IsValid(requested, ARROW_SCHEMA)) return 0;
-    PyErr_Format(PyExc_TypeError, "requested_schema is %R: accepted are None and a capsule of the name " ARROW_SCHEMA, requested);
-    return -1;
+    return RAISE(PyExc_TypeError, "requested_schema is %R: accepted are None and a capsule of the name " ARROW_SCHEMA, requested);
 }
 
 PyObject *array_arrow(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names) {

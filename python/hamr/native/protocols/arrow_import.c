@@ -6,9 +6,9 @@
 
 #include "array/adopt.h"
 #include "array/array.h"
-#include "base/elements.h"
 #include "base/python.h"
 #include "memory/owner.h"
+#include "plain/layout.h"
 #include "protocols/arrow.h"
 #include "protocols/arrow_layout.h"
 
@@ -21,10 +21,7 @@ static void release_moved(void *memory) {
 /* Moves an array to memory of its own, which an owner ends. NULL: it is where it was. */
 static Owner *move_array(struct ArrowArray *from) {
     struct ArrowArray *own = malloc(sizeof *own);
-    if (!own) {
-        PyErr_NoMemory();
-        return NULL;
-    }
+    if (!own) return PyErr_NoMemory(), NULL;
     Owner *owner = owner_of_memory(own, release_moved);
     if (!owner) {
         free(own);
@@ -52,20 +49,16 @@ static int read_place(const Place *place, hamr_array *into) {
         into->flags |= HAMR_HOST_REACHABLE;
         into->allocator = HAMR_ALLOCATOR_MALLOC;
         if (!place->event) return 0;
-        PyErr_SetString(PyExc_ValueError, "sync_event of the Arrow array is not NULL: accepted is NULL in the CPU's memory");
-        return -1;
+        return RAISE(PyExc_ValueError, "sync_event of the Arrow array is not NULL: accepted is NULL in the CPU's memory");
     case ARROW_DEVICE_CUDA:
         into->device = (int32_t)place->device;
         if (place->device >= 0 && place->device <= INT32_MAX) return 0;
-        PyErr_Format(PyExc_ValueError, "device_id of the Arrow array is %lld: accepted are 0 ... 2**31-1", (long long)place->device);
-        return -1;
+        return RAISE(PyExc_ValueError, "device_id of the Arrow array is %lld: accepted are 0 ... 2**31-1", (long long)place->device);
     case ARROW_DEVICE_CUDA_HOST:
     case ARROW_DEVICE_CUDA_MANAGED:
         return 0;
     }
-    PyErr_Format(PyExc_BufferError, "device_type of the Arrow array is %d: accepted are %d (CPU), %d (CUDA), %d (CUDA_HOST) and %d (CUDA_MANAGED)",
-                 (int)place->type, ARROW_DEVICE_CPU, ARROW_DEVICE_CUDA, ARROW_DEVICE_CUDA_HOST, ARROW_DEVICE_CUDA_MANAGED);
-    return -1;
+    return RAISE(PyExc_BufferError, "device_type of the Arrow array is %d: accepted are %d (CPU), %d (CUDA), %d (CUDA_HOST) and %d (CUDA_MANAGED)", (int)place->type, ARROW_DEVICE_CPU, ARROW_DEVICE_CUDA, ARROW_DEVICE_CUDA_HOST, ARROW_DEVICE_CUDA_MANAGED);
 }
 
 /* A stream that runs after the event at which the elements are ready, from
@@ -96,8 +89,7 @@ static PyObject *adopt_array(PyTypeObject *type, Draft *draft, Owner *owner, con
 static int is_capsule(PyObject *object, const char *name) { return object && PyCapsule_IsValid(object, name); }
 
 static void *consumed(const char *what) {
-    PyErr_Format(PyExc_ValueError, "the %s capsule is empty: it was consumed before", what);
-    return NULL;
+    return PyErr_Format(PyExc_ValueError, "the %s capsule is empty: it was consumed before", what);
 }
 
 static PyObject *from_pair(PyTypeObject *type, PyObject *pair, int of_device, Draft *draft, PyObject *order) {
@@ -159,8 +151,7 @@ static int only_chunk(struct ArrowArrayStream *stream, struct ArrowArray *only) 
         if (!next.release) return 0;
         if (only->release && only->length && next.length) {
             next.release(&next);
-            PyErr_SetString(PyExc_ValueError, "the Arrow stream has several chunks: accepted is one, which combine_chunks() or rechunk() makes");
-            return -1;
+            return RAISE(PyExc_ValueError, "the Arrow stream has several chunks: accepted is one, which combine_chunks() or rechunk() makes");
         }
         if (only->release && only->length) {
             next.release(&next);
@@ -196,8 +187,7 @@ static PyObject *from_stream(PyTypeObject *type, PyObject *capsule, Draft *draft
     int empty = found == 0 && !chunk.release;
     if (empty && draft->array.ndim > 1) {
         /* Its children would have to be made, too. */
-        PyErr_SetString(PyExc_ValueError, "the Arrow stream has no chunk: accepted is one");
-        return NULL;
+        return PyErr_Format(PyExc_ValueError, "the Arrow stream has no chunk: accepted is one");
     }
     if (empty) chunk = (struct ArrowArray){.n_buffers = 2, .buffers = no_buffers, .release = release_nothing};
     Owner *owner = found == 0 ? move_array(&chunk) : NULL;
@@ -220,10 +210,9 @@ static PyObject *call_if_offered(PyObject *object, const char *name) {
 
 /* adopt_arrow(type, object, stream, transfer, order): share what an object offers by one
  * of Arrow's protocols. */
-static PyObject *adopt_arrow(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *adopt_arrow(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     static const char *const names[] = {"__arrow_c_device_array__", "__arrow_c_array__", "__arrow_c_stream__"};
     Draft draft;
-    (void)module;
     if (n != 5) return PyErr_Format(PyExc_TypeError, "adopt_arrow takes 5 arguments, got %zd", n);
     if (!is_array_type(arguments[0])) return NULL;
     draft_start(&draft);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/elements.h"
 #include "base/python.h"
+#include "plain/layout.h"
 #include "protocols/arrow.h"
 
 #define ACCEPTED "accepted are int8 ... int64 (c s i l), uint8 ... uint64 (C S I L), float16 ... float64 (e f g), and fixed-size lists of them (+w:n)"
@@ -45,8 +45,7 @@ static int refuse_format(const char *format) {
 }
 
 static int refuse(const char *what, int64_t value, const char *accepted) {
-    PyErr_Format(PyExc_ValueError, "%s of the Arrow array is %lld: %s", what, (long long)value, accepted);
-    return -1;
+    return RAISE(PyExc_ValueError, "%s of the Arrow array is %lld: %s", what, (long long)value, accepted);
 }
 
 /* Reads a length and as many bytes of metadata: lengths are of the machine's byte order,
@@ -54,10 +53,7 @@ static int refuse(const char *what, int64_t value, const char *accepted) {
 static const char *next_text(const char **metadata, int32_t *length) {
     memcpy(length, *metadata, sizeof *length);
     const char *text = *metadata + sizeof *length;
-    if (*length < 0) {
-        PyErr_Format(PyExc_ValueError, "the Arrow schema's metadata has a text of %d bytes", (int)*length);
-        return NULL;
-    }
+    if (*length < 0) return PyErr_Format(PyExc_ValueError, "the Arrow schema's metadata has a text of %d bytes", (int)*length), NULL;
     *metadata = text + *length;
     return text;
 }
@@ -91,10 +87,7 @@ static int64_t list_size(const char *format) {
 
 int arrow_read_schema(const struct ArrowSchema *schema, hamr_array *into) {
     for (into->ndim = 1;; into->ndim++) {
-        if (!schema || !schema->format) {
-            PyErr_SetString(PyExc_ValueError, "the Arrow schema has no format");
-            return -1;
-        }
+        if (!schema || !schema->format) return RAISE(PyExc_ValueError, "the Arrow schema has no format");
         if (schema->dictionary) {
             PyErr_SetString(PyExc_TypeError, "the Arrow array is dictionary-encoded: dictionary_decode() makes a plain one; " ACCEPTED);
             return -1;
@@ -106,14 +99,8 @@ int arrow_read_schema(const struct ArrowSchema *schema, hamr_array *into) {
             if (!into->element) return refuse_format(schema->format);
             if (!schema->n_children) return 0;
         }
-        if (schema->n_children != (size >= 0) || (size >= 0 && !schema->children)) {
-            PyErr_Format(PyExc_ValueError, "n_children of the Arrow schema is %lld: accepted is %d with the format %s", (long long)schema->n_children, size >= 0, schema->format);
-            return -1;
-        }
-        if (into->ndim == HAMR_MAX_DIMENSIONS) {
-            PyErr_Format(PyExc_ValueError, "the Arrow array's lists have more than %d dimensions", HAMR_MAX_DIMENSIONS);
-            return -1;
-        }
+        if (schema->n_children != (size >= 0) || (size >= 0 && !schema->children)) return RAISE(PyExc_ValueError, "n_children of the Arrow schema is %lld: accepted is %d with the format %s", (long long)schema->n_children, size >= 0, schema->format);
+        if (into->ndim == HAMR_MAX_DIMENSIONS) return RAISE(PyExc_ValueError, "the Arrow array's lists have more than %d dimensions", HAMR_MAX_DIMENSIONS);
         into->shape[into->ndim] = size;
         schema = schema->children[0];
     }
@@ -147,9 +134,7 @@ static int check_nulls(const struct ArrowArray *array, int64_t from, int64_t cou
         nulls = zero_bits(bits, array->offset + from, count);
     }
     if (!nulls) return 0;
-    PyErr_Format(PyExc_ValueError, "%lld of the Arrow array's %lld elements are null: accepted are arrays without nulls, which fill_null() and drop_null() make",
-                 (long long)nulls, (long long)count);
-    return -1;
+    return RAISE(PyExc_ValueError, "%lld of the Arrow array's %lld elements are null: accepted are arrays without nulls, which fill_null() and drop_null() make", (long long)nulls, (long long)count);
 }
 
 static int check_struct(const struct ArrowArray *array, int leaf) {
@@ -167,8 +152,7 @@ static int check_struct(const struct ArrowArray *array, int leaf) {
 }
 
 static int too_large(void) {
-    PyErr_SetString(PyExc_ValueError, "the Arrow array has more elements than fit in 64 bits");
-    return -1;
+    return RAISE(PyExc_ValueError, "the Arrow array has more elements than fit in 64 bits");
 }
 
 int arrow_read_array(const struct ArrowArray *array, int on_host, hamr_array *into) {
@@ -178,10 +162,7 @@ int arrow_read_array(const struct ArrowArray *array, int on_host, hamr_array *in
         int leaf = d == into->ndim;
         if (check_struct(array, leaf) < 0) return -1;
         if (__builtin_add_overflow(from, count, &end)) return too_large();
-        if (end > array->length) {
-            PyErr_Format(PyExc_ValueError, "length of the Arrow array's child is %lld: its lists need %lld", (long long)array->length, (long long)end);
-            return -1;
-        }
+        if (end > array->length) return RAISE(PyExc_ValueError, "length of the Arrow array's child is %lld: its lists need %lld", (long long)array->length, (long long)end);
         if (check_nulls(array, from, count, on_host) < 0) return -1;
         if (leaf) break;
         if (__builtin_add_overflow(from, array->offset, &from) || __builtin_mul_overflow(from, into->shape[d], &from) ||
@@ -191,10 +172,7 @@ int arrow_read_array(const struct ArrowArray *array, int on_host, hamr_array *in
     }
     uint64_t data = (uint64_t)(uintptr_t)array->buffers[1];
     int64_t skipped;
-    if (!data && count) {
-        PyErr_Format(PyExc_ValueError, "the Arrow array's data are NULL, and its length is %lld", (long long)array->length);
-        return -1;
-    }
+    if (!data && count) return RAISE(PyExc_ValueError, "the Arrow array's data are NULL, and its length is %lld", (long long)array->length);
     if (__builtin_add_overflow(from, array->offset, &from) || __builtin_mul_overflow(from, size, &skipped) ||
         __builtin_mul_overflow(count, size, &end) || __builtin_add_overflow(skipped, end, &end) || data + (uint64_t)end < data)
         return too_large();

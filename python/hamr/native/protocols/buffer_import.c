@@ -9,6 +9,7 @@
 #include "base/python.h"
 #include "memory/owner.h"
 #include "memory/view.h"
+#include "plain/layout.h"
 
 _Static_assert(HAMR_MAX_DIMENSIONS == 64, "view_problem says 64");
 
@@ -32,10 +33,7 @@ int buffer_read(PyObject *object, Draft *draft, Py_buffer **exported) {
     hamr_array *array = &draft->array;
     if (!PyObject_CheckBuffer(object)) return 0;
     Py_buffer *view = PyMem_Malloc(sizeof *view);
-    if (!view) {
-        PyErr_NoMemory();
-        return -1;
-    }
+    if (!view) return PyErr_NoMemory(), -1;
     if (PyObject_GetBuffer(object, view, PyBUF_FULL_RO) < 0) {
         PyMem_Free(view);
         if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
@@ -66,10 +64,9 @@ int buffer_read(PyObject *object, Draft *draft, Py_buffer **exported) {
 
 /* adopt_buffer(type, object, stream, transfer): share what object exports by the
  * buffer protocol. None if it exports nothing, or elements that are not ours. */
-PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+PyObject *adopt_buffer(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Draft draft;
     Py_buffer *view;
-    (void)module;
     if (arity(n, 4, "adopt_buffer") < 0 || !is_array_type(arguments[0])) return NULL;
     draft_start(&draft);
     draft.array.stream = PyLong_AsUnsignedLongLong(arguments[2]);

@@ -3,37 +3,21 @@
 #include "array/access.h"
 #include "array/array.h"
 #include "array/snapshot.h"
-#include "base/allocators.h"
 #include "base/elements.h"
 #include "base/python.h"
 #include "memory/block.h"
+#include "plain/allocators.h"
+#include "plain/layout.h"
+#include "plain/memory.h"
 
 static int check_request(const hamr_array *array, const ElementFacts *facts, int flags) {
-    if (!(array->flags & HAMR_HOST_REACHABLE)) {
-        PyErr_SetString(PyExc_BufferError, "the host does not reach this memory: get_host_accessible() brings it there");
-        return -1;
-    }
-    if (!facts || (!facts->format && (flags & PyBUF_FORMAT))) {
-        PyErr_Format(PyExc_BufferError, "element type %s has no format in the buffer protocol", element_label(array->element));
-        return -1;
-    }
-    if ((flags & PyBUF_WRITABLE) && (array->flags & HAMR_READ_ONLY)) {
-        PyErr_SetString(PyExc_BufferError, "the buffer is read-only");
-        return -1;
-    }
+    if (!(array->flags & HAMR_HOST_REACHABLE)) return RAISE(PyExc_BufferError, "the host does not reach this memory: get_host_accessible() brings it there");
+    if (!facts || (!facts->format && (flags & PyBUF_FORMAT))) return RAISE(PyExc_BufferError, "element type %s has no format in the buffer protocol", element_label(array->element));
+    if ((flags & PyBUF_WRITABLE) && (array->flags & HAMR_READ_ONLY)) return RAISE(PyExc_BufferError, "the buffer is read-only");
     int c = array_contiguous(array, 0);
-    if (((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || !(flags & PyBUF_STRIDES & ~PyBUF_ND)) && !c) {
-        PyErr_SetString(PyExc_BufferError, "the buffer's elements do not lie in C order: copy() makes a buffer whose do");
-        return -1;
-    }
-    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !array_contiguous(array, 1)) {
-        PyErr_SetString(PyExc_BufferError, "the buffer's elements do not lie in Fortran order");
-        return -1;
-    }
-    if ((flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS && !c && !array_contiguous(array, 1)) {
-        PyErr_SetString(PyExc_BufferError, "the buffer's elements have gaps between them: copy() makes a buffer without");
-        return -1;
-    }
+    if (((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || !(flags & PyBUF_STRIDES & ~PyBUF_ND)) && !c) return RAISE(PyExc_BufferError, "the buffer's elements do not lie in C order: copy() makes a buffer whose do");
+    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !array_contiguous(array, 1)) return RAISE(PyExc_BufferError, "the buffer's elements do not lie in Fortran order");
+    if ((flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS && !c && !array_contiguous(array, 1)) return RAISE(PyExc_BufferError, "the buffer's elements have gaps between them: copy() makes a buffer without");
     return 0;
 }
 
@@ -66,7 +50,7 @@ int array_getbuffer(PyObject *object, Py_buffer *view, int flags) {
         return -1;
     }
     self->exports++;
-    if (self->block) self->block->address_known = 1;
+    if (self->block) memory_tell_address(&self->block->memory);
     view->buf = address_of(array);
     view->obj = (PyObject *)self;
     view->len = (Py_ssize_t)(array_count(array) * facts->size);
@@ -91,20 +75,14 @@ static PyObject *describe(const hamr_array *array) {
         return PyErr_Format(PyExc_AttributeError, "__array_interface__: element type %s has no typestr of its own", element_label(array->element));
     if (!(array->flags & HAMR_HOST_REACHABLE))
         return PyErr_Format(PyExc_AttributeError, "__array_interface__: the host does not reach this memory; get_host_accessible() brings it there");
-    PyObject *shape = array_dimensions(array->shape, array->ndim);
-    PyObject *strides = array_contiguous(array, 0) ? Py_NewRef(Py_None) : array_dimensions(array->strides, array->ndim);
-    if (!shape || !strides) {
-        Py_XDECREF(shape);
-        Py_XDECREF(strides);
-        return NULL;
-    }
+    PyObject *shape, *strides;
+    if (array_layout(array, &shape, &strides) < 0) return NULL;
     return Py_BuildValue("{s:N,s:s,s:(KO),s:N,s:i}", "shape", shape, "typestr", facts->typestr,
                          "data", (unsigned long long)(uintptr_t)address_of(array), (array->flags & HAMR_READ_ONLY) ? Py_True : Py_False,
                          "strides", strides, "version", 3);
 }
 
-PyObject *array_interface(PyObject *object, void *closure) {
-    (void)closure;
+PyObject *array_interface(PyObject *object, void *Py_UNUSED(closure)) {
     /* A snapshot, since making a tuple may run finalisers, which may change the array. */
     Array *self = (Array *)object;
     int settle = is_of_device(self->array.allocator) && (self->array.flags & HAMR_HOST_REACHABLE);
@@ -113,7 +91,7 @@ PyObject *array_interface(PyObject *object, void *closure) {
     Block *block = self->block; /* a finaliser may close a handle that is its own */
     Py_XINCREF((PyObject *)block);
     PyObject *interface = describe(&self->array);
-    if (block) block->address_known = 1;
+    if (block) memory_tell_address(&block->memory);
     /* Whoever was told no address needs nothing kept. */
     if (interface && array_keep((Array *)object, block) < 0) Py_CLEAR(interface);
     Py_XDECREF((PyObject *)block);

@@ -10,21 +10,23 @@
 #include "array/array.h"
 #include "array/description.h"
 #include "array/order.h"
+#include "base/containers.h"
 #include "base/elements.h"
 #include "base/python.h"
 #include "memory/block.h"
 #include "memory/owner.h"
+#include "plain/layout.h"
+#include "plain/memory.h"
 
-static PyObject *interface_name, *shape_name, *typestr_name, *data_name, *strides_name, *version_name, *mask_name, *stream_name;
+enum { INTERFACE, SHAPE, TYPESTR, DATA, STRIDES, VERSION, MASK, STREAM, NAMES };
+static PyObject *names[NAMES];
 
 int cuda_interface_setup(void) {
-    static const struct { PyObject **name; const char *text; } names[] = {
-        {&interface_name, "__cuda_array_interface__"}, {&shape_name, "shape"}, {&typestr_name, "typestr"}, {&data_name, "data"},
-        {&strides_name, "strides"}, {&version_name, "version"}, {&mask_name, "mask"}, {&stream_name, "stream"},
+    static const char *const texts[NAMES] = {
+        [INTERFACE] = "__cuda_array_interface__", [SHAPE] = "shape", [TYPESTR] = "typestr", [DATA] = "data",
+        [STRIDES] = "strides", [VERSION] = "version", [MASK] = "mask", [STREAM] = "stream",
     };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!*names[i].name && !(*names[i].name = PyUnicode_InternFromString(names[i].text))) return -1;
-    return 0;
+    return intern_names(names, texts, NAMES);
 }
 
 static PyObject *refuse(const Array *self) {
@@ -40,15 +42,14 @@ static PyObject *describe_now(Array *self) {
     PyObject *copy = order_covering(self, &stream) == 0 ? PyDict_Copy(interface) : NULL;
     if (copy && stream) {
         PyObject *number = PyLong_FromUnsignedLongLong(stream);
-        if (!number || PyDict_SetItem(copy, stream_name, number) < 0) Py_CLEAR(copy);
+        if (!number || PyDict_SetItem(copy, names[STREAM], number) < 0) Py_CLEAR(copy);
         Py_XDECREF(number);
     }
     Py_DECREF(interface);
     return copy;
 }
 
-PyObject *cuda_array_interface(PyObject *object, void *closure) {
-    (void)closure;
+PyObject *cuda_array_interface(PyObject *object, void *Py_UNUSED(closure)) {
     Array *self = (Array *)object;
     for (;;) {
         if (self->closed) return array_freed(self);
@@ -60,7 +61,7 @@ PyObject *cuda_array_interface(PyObject *object, void *closure) {
         PyObject *copy = describe_now(self);
         int failed = !copy, whole = changes == self->changes;
         if (copy && (!whole || array_keep(self, block) < 0)) Py_CLEAR(copy);
-        if (block) block->address_known = 1;
+        if (block) memory_tell_address(&block->memory);
         Py_XDECREF((PyObject *)block);
         if (failed || whole) return copy;
     }
@@ -107,12 +108,12 @@ static int plain_unsigned(PyObject *number, uint64_t *value) {
 /* Fills draft from a dictionary of the simplest form; 0 if it is another. */
 static int read_plain(PyObject *interface, Draft *draft, uint64_t *producer) {
     hamr_array *array = &draft->array;
-    PyObject *data = PyDict_GetItemWithError(interface, data_name), *strides = PyDict_GetItemWithError(interface, strides_name);
-    PyObject *version = PyDict_GetItemWithError(interface, version_name), *mask = PyDict_GetItemWithError(interface, mask_name);
-    PyObject *stream = PyDict_GetItemWithError(interface, stream_name), *readonly;
+    PyObject *data = PyDict_GetItemWithError(interface, names[DATA]), *strides = PyDict_GetItemWithError(interface, names[STRIDES]);
+    PyObject *version = PyDict_GetItemWithError(interface, names[VERSION]), *mask = PyDict_GetItemWithError(interface, names[MASK]);
+    PyObject *stream = PyDict_GetItemWithError(interface, names[STREAM]), *readonly;
     uint64_t number;
-    array->element = plain_element(PyDict_GetItemWithError(interface, typestr_name));
-    array->ndim = plain_dimensions(PyDict_GetItemWithError(interface, shape_name), array->shape);
+    array->element = plain_element(PyDict_GetItemWithError(interface, names[TYPESTR]));
+    array->ndim = plain_dimensions(PyDict_GetItemWithError(interface, names[SHAPE]), array->shape);
     if (!array->element || array->ndim < 0 || (mask && mask != Py_None)) return 0;
     if (!version || !plain_unsigned(version, &number) || number > 3) return 0;
     if (!data || !PyTuple_CheckExact(data) || PyTuple_Size(data) != 2) return 0;
@@ -129,10 +130,9 @@ static int read_plain(PyObject *interface, Draft *draft, uint64_t *producer) {
 
 /* Arguments: type, object, stream, transfer, wait. Shares what object's
  * __cuda_array_interface__ describes. None if it has none of the simplest form. */
-PyObject *adopt_cuda(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+PyObject *adopt_cuda(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Draft draft;
     uint64_t producer;
-    (void)module;
     if (n != 5) return PyErr_Format(PyExc_TypeError, "adopt_cuda takes 5 arguments, got %zd", n);
     if (!is_array_type(arguments[0])) return NULL;
     draft_start(&draft);
@@ -140,7 +140,7 @@ PyObject *adopt_cuda(PyObject *module, PyObject *const *arguments, Py_ssize_t n)
     draft.array.transfer = (int32_t)PyLong_AsLong(arguments[3]);
     int wait = PyObject_IsTrue(arguments[4]);
     if (wait < 0 || PyErr_Occurred()) return NULL;
-    PyObject *interface = PyObject_GetAttr(arguments[1], interface_name);
+    PyObject *interface = PyObject_GetAttr(arguments[1], names[INTERFACE]);
     /* A key's __eq__ may change a dictionary that somebody else knows, too. */
     if (interface && PyDict_CheckExact(interface) && Py_REFCNT(interface) > 1) {
         PyObject *own = PyDict_Copy(interface);

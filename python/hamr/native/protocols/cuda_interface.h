@@ -6,6 +6,7 @@
 
 int cuda_interface_setup(void);
 PyObject *cuda_array_interface(PyObject *object, void *closure);
-PyObject *adopt_cuda(PyObject *module, PyObject *const *arguments, Py_ssize_t n); /* type, object, stream, transfer, wait, of Python's */
+/* Arguments: type, object, stream, transfer, wait. */
+PyObject *adopt_cuda(PyObject *module, PyObject *const *arguments, Py_ssize_t n);
 
 #endif

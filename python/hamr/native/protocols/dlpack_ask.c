@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "array/array.h"
-#include "base/dlpack.h"
+#include "base/containers.h"
 #include "base/python.h"
 #include "base/streams.h"
 #include "core/core.h"
+#include "plain/dlpack.h"
 #include "protocols/dlpack_device.h"
 #include "protocols/dlpack_import.h"
 
@@ -22,8 +23,7 @@ int dlpack_ask_setup(void) {
         [MODULE] = "__module__", [TORCH] = "torch", [TENSOR] = "Tensor",
         [REQUIRES_GRAD] = "requires_grad", [IS_CONJ] = "is_conj", [IS_NEG] = "is_neg",
     };
-    for (int i = 0; i < NAMES; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(texts[i]))) return -1;
+    if (intern_names(names, texts, NAMES) < 0) return -1;
     if (!newest && !(newest = Py_BuildValue("(ii)", DLPACK_MAJOR, DLPACK_MINOR))) return -1;
     return no_arguments || (no_arguments = PyTuple_New(0)) ? 0 : -1;
 }
@@ -138,10 +138,9 @@ static int by_exchange(const Producer *producer, PyObject *object, Adoption *ado
         void *stream = NULL;
         if (producer->api->current_work_stream(device.device_type, device.device_id, &stream) != 0) {
             if (!PyErr_Occurred()) PyErr_Format(PyExc_BufferError, "%R does not say on which stream its work is", (PyObject *)Py_TYPE(object));
-            PyObject *kind, *value, *traceback;
-            PyErr_Fetch(&kind, &value, &traceback);
+            Raised raised = raised_take();
             if (tensor->deleter) tensor->deleter(tensor);
-            PyErr_Restore(kind, value, traceback);
+            raised_restore(raised);
             return 1;
         }
         adoption->producer = stream ? (uint64_t)(uintptr_t)stream : LEGACY_STREAM;
@@ -314,8 +313,7 @@ static PyObject *by_methods(const Producer *producer, PyObject *object, Adoption
  * what object exports. copy is False where the producer must not make one, else None. None if
  * object is on a device that is not known to be current, unless current is true. versioned is
  * whether a tensor of before version 1 is refused. */
-PyObject *adopt_dlpack(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
-    (void)module;
+PyObject *adopt_dlpack(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     if (n < 5 || n > 8) return PyErr_Format(PyExc_TypeError, "adopt_dlpack takes 5 to 8 arguments, got %zd", n);
     if (!is_array_type(arguments[0])) return NULL;
     PyObject *object = arguments[1], *copy = n > 5 && arguments[5] != Py_None ? arguments[5] : NULL;

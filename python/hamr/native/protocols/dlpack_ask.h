@@ -5,7 +5,8 @@
 #include "base/python.h"
 
 int dlpack_ask_setup(void);
-PyObject *adopt_dlpack(PyObject *module, PyObject *const *arguments, Py_ssize_t n); /* type, object, stream, transfer, wait, of Python's, and more */
+/* Arguments: type, object, stream, transfer, wait, and more. */
+PyObject *adopt_dlpack(PyObject *module, PyObject *const *arguments, Py_ssize_t n);
 extern PyMethodDef dlpack_functions[];
 
 #endif

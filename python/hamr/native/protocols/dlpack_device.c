@@ -1,7 +1,7 @@
 #include "protocols/dlpack_device.h"
 
-#include "base/dlpack.h"
 #include "base/python.h"
+#include "plain/dlpack.h"
 
 static const char *device_name(int32_t type) {
     switch (type) {
@@ -26,15 +26,7 @@ static const char *device_name(int32_t type) {
 }
 
 int dlpack_check_device(int32_t type, int32_t number) {
-    if (type != kDLCPU && type != kDLCUDAHost && type != kDLROCMHost && type != kDLROCM && !dlpack_is_cuda(type)) {
-        PyErr_Format(PyExc_BufferError,
-                     "device is (%d, %d), which is %s: accepted are CPU (1), CUDA (2), CUDAHost (3), ROCm (10), ROCmHost (11) and CUDAManaged (13)",
-                     type, number, device_name(type));
-        return -1;
-    }
-    if (number < 0 && (type == kDLCUDA || type == kDLROCM)) {
-        PyErr_Format(PyExc_ValueError, "device is (%d, %d): accepted as a device's number is 0 or more", type, number);
-        return -1;
-    }
+    if (type != kDLCPU && type != kDLCUDAHost && type != kDLROCMHost && type != kDLROCM && !dlpack_is_cuda(type)) return RAISE(PyExc_BufferError, "device is (%d, %d), which is %s: accepted are CPU (1), CUDA (2), CUDAHost (3), ROCm (10), ROCmHost (11) and CUDAManaged (13)", type, number, device_name(type));
+    if (number < 0 && (type == kDLCUDA || type == kDLROCM)) return RAISE(PyExc_ValueError, "device is (%d, %d): accepted as a device's number is 0 or more", type, number);
     return 0;
 }

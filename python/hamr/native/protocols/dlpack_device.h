@@ -3,17 +3,16 @@
 #define HAMR_PROTOCOLS_DLPACK_DEVICE_H
 
 #include "array/array.h"
-#include "base/allocators.h"
-#include "base/dlpack.h"
 #include "hamr/functions.h"
+#include "plain/allocators.h"
+#include "plain/dlpack.h"
 
 /* A handle is for code in one space: to a consumer there, memory that several reach is
  * that space's own, which more libraries take than page-locked and managed memory. 0: there
  * is no number. */
 static inline int32_t dlpack_device_type(const hamr_array *array, char for_space) {
-    int32_t allocator = array->allocator;
     if (for_space == FOR_SPACE(HAMR_HOST) && array->flags & HAMR_HOST_REACHABLE) return kDLCPU;
-    int32_t type = allocator >= 0 && allocator < HAMR_ALLOCATOR_COUNT ? allocator_table[allocator].dlpack : 0;
+    int32_t type = dlpack_type_of(array->allocator);
     return for_space == FOR_SPACE(HAMR_CUDA) && type == kDLCUDAManaged ? kDLCUDA : type;
 }
 

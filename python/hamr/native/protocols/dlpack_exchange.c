@@ -7,9 +7,6 @@
 
 #include "array/array.h"
 #include "array/copy.h"
-#include "base/allocators.h"
-#include "base/dlpack.h"
-#include "base/elements.h"
 #include "base/exclusive.h"
 #include "base/lock.h"
 #include "base/python.h"
@@ -17,6 +14,9 @@
 #include "core/core.h"
 #include "core/relief.h"
 #include "memory/block.h"
+#include "plain/allocators.h"
+#include "plain/dlpack.h"
+#include "plain/layout.h"
 #include "protocols/dlpack_export.h"
 #include "protocols/dlpack_import.h"
 
@@ -66,8 +66,7 @@ static int to_object_in_section(DLManagedTensorVersioned *tensor, void **object)
 static int current_stream(int32_t device_type, int32_t device_id, void **stream) {
     *stream = NULL;
     if (device_id >= 0 && (device_type == kDLCPU || device_type == kDLCUDA || device_type == kDLCUDAHost || device_type == kDLCUDAManaged)) return 0;
-    PyErr_Format(PyExc_BufferError, "hamr has no stream for device (%d, %d): accepted are the host and CUDA devices", (int)device_type, (int)device_id);
-    return -1;
+    return RAISE(PyExc_BufferError, "hamr has no stream for device (%d, %d): accepted are the host and CUDA devices", (int)device_type, (int)device_id);
 }
 
 /* Memory that a consumer asked for: taken and given back on any thread, without Python. */

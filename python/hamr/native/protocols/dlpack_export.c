@@ -8,15 +8,17 @@
 #include "array/copy.h"
 #include "array/order.h"
 #include "array/snapshot.h"
-#include "base/allocators.h"
-#include "base/dlpack.h"
-#include "base/elements.h"
 #include "base/python.h"
 #include "base/streams.h"
 #include "core/core.h"
 #include "memory/block.h"
 #include "memory/owner.h"
 #include "memory/stream_life.h"
+#include "plain/allocators.h"
+#include "plain/dlpack.h"
+#include "plain/layout.h"
+#include "plain/memory.h"
+#include "plain/tensor.h"
 #include "protocols/dlpack_device.h"
 #include "protocols/dlpack_request.h"
 
@@ -50,32 +52,10 @@ static void delete_legacy(DLManagedTensor *tensor) { owner_finished_soon(tensor-
 static int device_of(const Array *self, DLDevice *device) {
     const hamr_array *array = &self->array;
     device->device_type = dlpack_device_type(array, self->for_space);
-    device->device_id = (device->device_type == kDLCUDA || device->device_type == kDLROCM) && array->device > 0 ? array->device : 0;
+    device->device_id = tensor_device(device->device_type, array->device);
     if (device->device_type) return 0;
-    PyErr_Format(PyExc_BufferError, "DLPack has no device for memory of allocator %s: get_host_accessible() brings the elements to the host",
-                 array->allocator >= 0 && array->allocator < HAMR_ALLOCATOR_COUNT ? allocator_table[array->allocator].name : "none");
-    return -1;
-}
-
-/* Strides in elements. Consumers may look at a stride that means nothing, too: it is the array's
- * where it is a number of elements forwards, else the one of C order, as it is without elements. */
-static int write_dimensions(const hamr_array *array, int size, int64_t *shape, int64_t *strides) {
-    int empty = array_count(array) == 0;
-    uint64_t step = 1;
-    for (int i = array->ndim - 1; i >= 0; i--) {
-        int64_t n = shape[i] = array->shape[i], stride = array->strides[i];
-        if (empty || (n == 1 && (stride < 0 || stride % size))) {
-            strides[i] = (int64_t)step;
-        } else if (stride % size == 0) {
-            strides[i] = stride / size;
-        } else {
-            PyErr_Format(PyExc_BufferError, "strides[%d] is %lld bytes: DLPack counts strides in elements, here of %d bytes; copy() makes a buffer in C order",
-                         i, (long long)stride, size);
-            return -1;
-        }
-        if (n > 1) step *= (uint64_t)n;
-    }
-    return 0;
+    const AllocatorFacts *facts = allocator_facts(array->allocator);
+    return RAISE(PyExc_BufferError, "DLPack has no device for memory of allocator %s: get_host_accessible() brings the elements to the host", facts ? facts->name : "none");
 }
 
 typedef struct {
@@ -88,31 +68,22 @@ typedef struct {
 
 /* Makes no Python object on the way, so that nothing can change the array meanwhile. */
 static Export *export_array(Array *self, const Manner *manner) {
-    if (self->closed) {
-        array_freed(self);
-        return NULL;
-    }
+    if (self->closed) return array_freed(self), NULL;
     const hamr_array *array = &self->array;
     const ElementFacts *facts = element_facts(array->element);
     /* Most libraries for devices have no read-only arrays, and before version 1 nobody could be told. */
     int told = !self->own_copy || (manner->device.device_type == kDLCPU && !manner->legacy);
     int readonly = (array->flags & HAMR_READ_ONLY) != 0 && told;
-    if (!facts) {
-        PyErr_SetString(PyExc_BufferError, "DLPack has no type for these elements");
-        return NULL;
-    }
-    if (readonly && manner->legacy) {
-        PyErr_SetString(PyExc_BufferError, "the buffer is read-only, which DLPack could not say before version 1: "
-                                           "accepted are max_version=(1, 0) or later, and copy=True");
-        return NULL;
-    }
+    if (!facts) return PyErr_Format(PyExc_BufferError, "DLPack has no type for these elements"), NULL;
+    if (readonly && manner->legacy) return PyErr_Format(PyExc_BufferError, "the buffer is read-only, which DLPack could not say before version 1: accepted are max_version=(1, 0) or later, and copy=True"), NULL;
     Export *export = malloc(sizeof *export + 2 * (size_t)array->ndim * sizeof *export->dimensions);
-    if (!export) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    int64_t *shape = export->dimensions, *strides = shape + array->ndim;
-    if (write_dimensions(array, facts->size, shape, strides) < 0) {
+    if (!export) return PyErr_NoMemory(), NULL;
+    DLTensor tensor;
+    int dimension = tensor_fill(&tensor, array, manner->device.device_type, export->dimensions);
+    if (dimension >= 0) {
+        PyErr_Format(PyExc_BufferError, "strides[%d] is %lld bytes: DLPack counts strides in elements, here of %d bytes; "
+                                        "copy() makes a buffer in C order",
+                     dimension, (long long)array->strides[dimension], facts->size);
         free(export);
         return NULL;
     }
@@ -124,13 +95,10 @@ static Export *export_array(Array *self, const Manner *manner) {
     export->stream = manner->stream;
     /* What ends with the buffer's number of it may have ended before the consumer has. */
     if (manner->stream > PER_THREAD_STREAM && !stream_life_keeps(self->life, (uint64_t)manner->stream)) export->stream = UNKNOWN_STREAM;
-    if (self->block && !manner->shared) self->block->address_known = 1;
+    if (self->block && !manner->shared) memory_tell_address(&self->block->memory);
     Py_XINCREF(export->memory);
     Py_XINCREF(export->order);
-    DLTensor tensor = {
-        .data = array_count(array) ? (void *)(uintptr_t)array->pointer : NULL, .device = manner->device, .ndim = array->ndim,
-        .dtype = {.code = facts->code, .bits = (uint8_t)(8 * facts->size), .lanes = 1}, .shape = shape, .strides = strides,
-    };
+    tensor.device = manner->device;
     if (manner->legacy)
         export->tensor.legacy = (DLManagedTensor){.dl_tensor = tensor, .manager_ctx = export, .deleter = delete_legacy};
     else
@@ -226,11 +194,7 @@ static Array *placed(Array *source, DLDevice own, const Request *request, DLDevi
     if (is_same(own, device)) return (Array *)Py_NewRef((PyObject *)source);
     int to_host = device.device_type == kDLCPU;
     int in_place = to_host ? (source->array.flags & HAMR_HOST_REACHABLE) || is_mapped(source->array.allocator) : memory_kind(source->array.allocator) == HAMR_MANAGED;
-    if (request->copy == 0 && !in_place && array_count(&source->array)) {
-        PyErr_Format(PyExc_BufferError, "copy is False and dl_device is %R: the elements are on (%d, %d), and reach there only in a copy",
-                     request->device_object, own.device_type, own.device_id);
-        return NULL;
-    }
+    if (request->copy == 0 && !in_place && array_count(&source->array)) return PyErr_Format(PyExc_BufferError, "copy is False and dl_device is %R: the elements are on (%d, %d), and reach there only in a copy", request->device_object, own.device_type, own.device_id), NULL;
     Array *handle = (Array *)array_access(source, to_host ? HAMR_HOST : HAMR_CUDA, to_host ? -1 : device.device_id);
     if (handle) *copy = handle->block != source->block && !(handle->array.flags & HAMR_MAPPED) && array_count(&source->array);
     return handle;
@@ -241,31 +205,22 @@ static int check_device(const Request *request, DLDevice own) {
     if (!request->placed || is_same(own, device)) return 0;
     if (device.device_type == kDLCPU && device.device_id == 0) {
         if (request->order == DEFAULT_ORDER) return 0;
-        PyErr_Format(PyExc_ValueError, "dl_device is %R and a stream is given: accepted is stream=None, since the host has no streams", request->device_object);
-        return -1;
+        return RAISE(PyExc_ValueError, "dl_device is %R and a stream is given: accepted is stream=None, since the host has no streams", request->device_object);
     }
     if (device.device_type == kDLCUDA && device.device_id >= 0) return 0;
-    PyErr_Format(PyExc_BufferError, "dl_device is %R: accepted are (%d, %d), where the elements are, (1, 0) for the host, and (2, n) for CUDA device n",
-                 request->device_object, own.device_type, own.device_id);
-    return -1;
+    return RAISE(PyExc_BufferError, "dl_device is %R: accepted are (%d, %d), where the elements are, (1, 0) for the host, and (2, n) for CUDA device n", request->device_object, own.device_type, own.device_id);
 }
 
 static int check_stream(const Request *request, DLDevice device) {
     if (request->order != BEFORE_STREAM) return 0;
     uint64_t stream = request->stream;
-    if (device.device_type == kDLCPU) {
-        PyErr_Format(PyExc_ValueError, "stream is %llu: accepted is None, since the host has no streams", (unsigned long long)stream);
-        return -1;
-    }
+    if (device.device_type == kDLCPU) return RAISE(PyExc_ValueError, "stream is %llu: accepted is None, since the host has no streams", (unsigned long long)stream);
     if (device.device_type == kDLROCM) {
         if (stream != 1 && stream != 2) return 0;
-        PyErr_Format(PyExc_ValueError, "stream is %llu: accepted are None, -1, 0 for the default stream, and handles of HIP's", (unsigned long long)stream);
-        return -1;
+        return RAISE(PyExc_ValueError, "stream is %llu: accepted are None, -1, 0 for the default stream, and handles of HIP's", (unsigned long long)stream);
     }
     if (stream) return 0;
-    PyErr_SetString(PyExc_ValueError, "stream is 0, which is ambiguous: accepted are None, -1, 1 for the legacy default stream, "
-                                      "2 for the per-thread one, and handles of CUDA's");
-    return -1;
+    return RAISE(PyExc_ValueError, "stream is 0, which is ambiguous: accepted are None, -1, 1 for the legacy default stream, 2 for the per-thread one, and handles of CUDA's");
 }
 
 static PyObject *export_to(Array *self, const Request *request) {
@@ -301,10 +256,7 @@ static PyObject *export_to(Array *self, const Request *request) {
 
 DLManagedTensorVersioned *dlpack_export(Array *self) {
     Manner manner = {.shared = 0, .stream = UNKNOWN_STREAM};
-    if (self->closed) {
-        array_freed(self);
-        return NULL;
-    }
+    if (self->closed) return array_freed(self), NULL;
     owner_drain();
     if (array_usable(self) < 0 || device_of(self, &manner.device) < 0) return NULL;
     Export *export;
@@ -328,8 +280,7 @@ int dlpack_export_setup(void) {
     return host_device ? dlpack_request_setup() : -1;
 }
 
-PyObject *array_dlpack_device(PyObject *self, PyObject *unused) {
-    (void)unused;
+PyObject *array_dlpack_device(PyObject *self, PyObject *Py_UNUSED(unused)) {
     DLDevice device;
     OPEN(self);
     if (device_of((Array *)self, &device) < 0) return NULL;

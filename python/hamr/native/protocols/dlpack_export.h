@@ -4,7 +4,7 @@
 
 #include "array/array.h"
 #include "base/python.h"
-#include "base/dlpack.h"
+#include "plain/dlpack.h"
 
 int dlpack_export_setup(void);
 PyObject *array_dlpack(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);

@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "array/adopt.h"
-#include "base/dlpack.h"
-#include "base/elements.h"
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
 #include "memory/owner.h"
+#include "plain/dlpack.h"
+#include "plain/layout.h"
+#include "plain/tensor.h"
 #include "protocols/dlpack_device.h"
 
 #define VERSIONED "dltensor_versioned"
@@ -22,47 +23,21 @@ static int refuse_type(DLDataType type) {
     if (core_load() < 0) return -1;
     hamr_error *error = core_functions()->parse_dlpack(type.code, type.bits, type.lanes, &element);
     if (error) return core_raise(error);
-    PyErr_Format(PyExc_TypeError, "dtype is (code %d, bits %d, lanes %d): hamr has no such element type", type.code, type.bits, type.lanes);
-    return -1;
+    return RAISE(PyExc_TypeError, "dtype is (code %d, bits %d, lanes %d): hamr has no such element type", type.code, type.bits, type.lanes);
 }
 
-/* A stride in bytes; 0 if it does not fit. CuPy 14 divides negative ones as unsigned
- * numbers: those come back by a product of 64 bits. */
-static int in_bytes(int64_t stride, int64_t size, int64_t *bytes) {
-    uint64_t product;
-    if (!__builtin_mul_overflow(stride, size, bytes)) return 1;
-    if (stride < 0 || __builtin_mul_overflow((uint64_t)stride, (uint64_t)size, &product)) return 0;
-    *bytes = (int64_t)product;
-    return 1;
-}
-
-/* Dimensions of one element or none have strides that mean nothing, however large. */
 static int read_strides(const DLTensor *tensor, hamr_array *array) {
-    int64_t size = element_facts(array->element)->size;
-    for (int i = 0; i < array->ndim; i++) {
-        if (in_bytes(tensor->strides[i], size, &array->strides[i])) continue;
-        if (array->shape[i] > 1) {
-            PyErr_Format(PyExc_ValueError, "strides has %lld elements in dimension %d: accepted are those whose bytes fit in 64 bits",
-                         (long long)tensor->strides[i], i);
-            return -1;
-        }
-        array->strides[i] = size;
-    }
-    return 0;
+    int dimension = tensor_read_strides(tensor, array);
+    if (dimension < 0) return 0;
+    return RAISE(PyExc_ValueError, "strides has %lld elements in dimension %d: accepted are those whose bytes fit in 64 bits", (long long)tensor->strides[dimension], dimension);
 }
 
 /* Fills draft, or raises. What takes the whole layout to tell, the core checks. */
 static int read_tensor(const DLTensor *tensor, int readonly, Draft *draft) {
     hamr_array *array = &draft->array;
     if (dlpack_check_device(tensor->device.device_type, tensor->device.device_id) < 0) return -1;
-    if (tensor->ndim < 0 || tensor->ndim > HAMR_MAX_DIMENSIONS) {
-        PyErr_Format(PyExc_ValueError, "ndim is %d: accepted are 0 ... %d", tensor->ndim, HAMR_MAX_DIMENSIONS);
-        return -1;
-    }
-    if (tensor->ndim && !tensor->shape) {
-        PyErr_Format(PyExc_ValueError, "shape is NULL: accepted is the address of the %d dimensions", tensor->ndim);
-        return -1;
-    }
+    if (tensor->ndim < 0 || tensor->ndim > HAMR_MAX_DIMENSIONS) return RAISE(PyExc_ValueError, "ndim is %d: accepted are 0 ... %d", tensor->ndim, HAMR_MAX_DIMENSIONS);
+    if (tensor->ndim && !tensor->shape) return RAISE(PyExc_ValueError, "shape is NULL: accepted is the address of the %d dimensions", tensor->ndim);
     array->element = element_from_dlpack(tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
     if (!array->element) return refuse_type(tensor->dtype);
     array->ndim = tensor->ndim;
@@ -70,11 +45,7 @@ static int read_tensor(const DLTensor *tensor, int readonly, Draft *draft) {
     if (!tensor->strides) array_c_strides(array); /* as it was allowed to be before 1.2 */
     else if (read_strides(tensor, array) < 0) return -1;
     /* NULL stays NULL whatever the offset, so that the core refuses it for elements. */
-    if (tensor->data && __builtin_add_overflow((uint64_t)(uintptr_t)tensor->data, tensor->byte_offset, &array->pointer)) {
-        PyErr_Format(PyExc_ValueError, "byte_offset is %llu: accepted are those inside the address space, which data at %p is in",
-                     (unsigned long long)tensor->byte_offset, tensor->data);
-        return -1;
-    }
+    if (tensor->data && __builtin_add_overflow((uint64_t)(uintptr_t)tensor->data, tensor->byte_offset, &array->pointer)) return RAISE(PyExc_ValueError, "byte_offset is %llu: accepted are those inside the address space, which data at %p is in", (unsigned long long)tensor->byte_offset, tensor->data);
     if (readonly) array->flags |= HAMR_READ_ONLY;
     return 0;
 }
@@ -109,14 +80,12 @@ static void finish_unversioned(void *memory) {
 
 static int check_version(DLPackVersion version) {
     if (version.major == DLPACK_MAJOR) return 0;
-    PyErr_Format(PyExc_BufferError, "the tensor is of DLPack %u.%u: accepted is version %d", version.major, version.minor, DLPACK_MAJOR);
-    return -1;
+    return RAISE(PyExc_BufferError, "the tensor is of DLPack %u.%u: accepted is version %d", version.major, version.minor, DLPACK_MAJOR);
 }
 
 static int check_copied(uint64_t flags, int never_copied) {
     if (!never_copied || !(flags & DLPACK_IS_COPIED)) return 0;
-    PyErr_SetString(PyExc_BufferError, "copy is False: the producer made a copy all the same");
-    return -1;
+    return RAISE(PyExc_BufferError, "copy is False: the producer made a copy all the same");
 }
 
 static void start(Draft *draft, const Adoption *adoption) {

@@ -3,7 +3,7 @@
 #define HAMR_PROTOCOLS_DLPACK_IMPORT_H
 
 #include "base/python.h"
-#include "base/dlpack.h"
+#include "plain/dlpack.h"
 
 typedef struct {
     PyTypeObject *type;
@@ -13,7 +13,8 @@ typedef struct {
     int immutable;     /* nobody may write, whatever the tensor says */
     int never_copied;  /* BufferError for a tensor that is a copy */
 } Adoption;
-PyObject *dlpack_adopt(PyTypeObject *type, DLManagedTensorVersioned *tensor, uint64_t stream, int32_t transfer, uint64_t producer); /* takes over tensor */
+/* Takes over tensor. */
+PyObject *dlpack_adopt(PyTypeObject *type, DLManagedTensorVersioned *tensor, uint64_t stream, int32_t transfer, uint64_t producer);
 PyObject *dlpack_adopt_tensor(const Adoption *adoption, DLManagedTensorVersioned *tensor); /* the same */
 PyObject *dlpack_adopt_capsule(const Adoption *adoption, PyObject *capsule); /* renames it, unless it fails */
 

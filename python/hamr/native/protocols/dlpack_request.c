@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "base/dlpack.h"
 #include "base/python.h"
+#include "plain/dlpack.h"
 
 /* An int, cut to what fits; -1 with an exception. */
 static int read_entry(PyObject *item, int64_t *value) {
@@ -34,8 +34,7 @@ static int read_pair(PyObject *pair, const char *name, int64_t values[2]) {
         }
     }
     if (!wrong && n == 2) return 0;
-    PyErr_Format(PyExc_TypeError, "%s is %R: accepted are None and a tuple of two int", name, pair);
-    return -1;
+    return RAISE(PyExc_TypeError, "%s is %R: accepted are None and a tuple of two int", name, pair);
 }
 
 static int read_version(PyObject *value, Request *request) {
@@ -67,10 +66,7 @@ static int read_device(PyObject *value, Request *request) {
 
 static int read_stream(PyObject *value, Request *request) {
     if (value == Py_None) return 0;
-    if (PyBool_Check(value) || !PyIndex_Check(value)) {
-        PyErr_Format(PyExc_TypeError, "stream is %R: accepted are None and an int", value);
-        return -1;
-    }
+    if (PyBool_Check(value) || !PyIndex_Check(value)) return RAISE(PyExc_TypeError, "stream is %R: accepted are None and an int", value);
     PyObject *number = PyNumber_Index(value);
     if (!number) return -1;
     int overflow;
@@ -80,8 +76,7 @@ static int read_stream(PyObject *value, Request *request) {
     request->order = !overflow && narrow == -1 ? NO_ORDER : BEFORE_STREAM;
     if (overflow >= 0 && !PyErr_Occurred() && (overflow || narrow >= -1)) return 0;
     PyErr_Clear();
-    PyErr_Format(PyExc_ValueError, "stream is %R: accepted are None, -1 for no synchronisation, and handles below 2**64", value);
-    return -1;
+    return RAISE(PyExc_ValueError, "stream is %R: accepted are None, -1 for no synchronisation, and handles below 2**64", value);
 }
 
 static int read_copy(PyObject *value, Request *request) {
@@ -90,8 +85,7 @@ static int read_copy(PyObject *value, Request *request) {
         request->copy = value == Py_True;
         return 0;
     }
-    PyErr_Format(PyExc_TypeError, "copy is %R: accepted are True, False and None", value);
-    return -1;
+    return RAISE(PyExc_TypeError, "copy is %R: accepted are True, False and None", value);
 }
 
 #define READERS 4
@@ -124,10 +118,7 @@ static int read_argument(PyObject *name, PyObject *value, Request *request) {
 
 int dlpack_request_read(Request *request, PyObject *const *arguments, Py_ssize_t n, PyObject *names) {
     *request = (Request){.copy = -1};
-    if (n) {
-        PyErr_Format(PyExc_TypeError, "__dlpack__() takes keyword arguments alone, got %zd positional", n);
-        return -1;
-    }
+    if (n) return RAISE(PyExc_TypeError, "__dlpack__() takes keyword arguments alone, got %zd positional", n);
     Py_ssize_t named = names ? PyTuple_Size(names) : 0;
     for (Py_ssize_t i = 0; i < named; i++)
         if (read_argument(PyTuple_GetItem(names, i), arguments[i], request) < 0) return -1;

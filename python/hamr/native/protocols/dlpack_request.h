@@ -2,8 +2,8 @@
 #ifndef HAMR_PROTOCOLS_DLPACK_REQUEST_H
 #define HAMR_PROTOCOLS_DLPACK_REQUEST_H
 
-#include "base/dlpack.h"
 #include "base/python.h"
+#include "plain/dlpack.h"
 
 /* What the consumer's work is to run after the work pending on the elements: that on
  * the default stream, none, or that on the stream named. */
@@ -20,6 +20,7 @@ typedef struct {
 } Request;
 
 int dlpack_request_setup(void);
-int dlpack_request_read(Request *request, PyObject *const *arguments, Py_ssize_t n, PyObject *names); /* 0, or -1 with an exception */
+/* 0, or -1 with an exception. */
+int dlpack_request_read(Request *request, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
 
 #endif

@@ -30,8 +30,7 @@ end:
     return shared;
 }
 
-static PyObject *share(PyObject *module, PyObject *const *arguments, Py_ssize_t n, PyObject *names) {
-    (void)module;
+static PyObject *share(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n, PyObject *names) {
     if (n == 1 && !names && PyList_Size(blocks_entered) == 0) {
         PyTypeObject *type = copy_type();
         PyObject *shared = type ? adopt_plain(type, arguments[0]) : NULL;
@@ -42,11 +41,10 @@ static PyObject *share(PyObject *module, PyObject *const *arguments, Py_ssize_t 
 }
 
 /* sharing(function, signature, module): a function that does the same, and says of itself what function does. */
-static PyObject *sharing(PyObject *module, PyObject *arguments) {
+static PyObject *sharing(PyObject *Py_UNUSED(module), PyObject *arguments) {
     static PyMethodDef definition = {NULL, FAST(share), METH_FASTCALL | METH_KEYWORDS, NULL};
     PyObject *function, *name;
     const char *signature;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OsU", &function, &signature, &name)) return NULL;
     PyObject *text = PyObject_GetAttrString(function, "__doc__"), *doc = NULL;
     if (text && text != Py_None) doc = PyUnicode_FromFormat("buffer%s\n--\n\n%U", signature, text);
@@ -96,15 +94,13 @@ static int changed(PyObject *object, PyObject *value, PyObject *(*change)(PyObje
 static PyObject *truth(int is) { return is < 0 ? NULL : PyBool_FromLong(is); }
 
 /* fill_number(array, value) -> bool */
-static PyObject *fill_number(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
-    (void)module;
+static PyObject *fill_number(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     if (arity(n, 2, "fill_number") < 0 || !is_array(arguments[0])) return NULL;
     return truth(changed(arguments[0], number(arguments[1]), change_fill));
 }
 
 /* write_plain(array, value) -> bool */
-static PyObject *write_plain(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
-    (void)module;
+static PyObject *write_plain(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     if (arity(n, 2, "write_plain") < 0 || !is_array(arguments[0])) return NULL;
     int done = changed(arguments[0], number(arguments[1]), change_fill);
     if (!done && is_plain_exporter(arguments[1])) done = change_write_bytes(arguments[0], arguments[1]);
@@ -112,8 +108,7 @@ static PyObject *write_plain(PyObject *module, PyObject *const *arguments, Py_ss
 }
 
 /* write_from(array, value) -> bool */
-static PyObject *write_from(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
-    (void)module;
+static PyObject *write_from(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     if (arity(n, 2, "write_from") < 0 || !is_array(arguments[0])) return NULL;
     return truth(is_plain_exporter(arguments[1]) ? change_write_bytes(arguments[0], arguments[1]) : 0);
 }

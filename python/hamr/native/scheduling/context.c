@@ -1,7 +1,6 @@
 #include "scheduling/context.h"
 
 #include "base/heap_type.h"
-#include "base/exclusive.h"
 #include "base/python.h"
 #include "scheduling/placed.h"
 #include "scheduling/product.h"
@@ -11,9 +10,8 @@
 static PyObject *new_stream, *elsewhere, *when_done, *suspended;
 
 /* set_context_hooks(blocks, without, new_stream, elsewhere, done, suspended) */
-static PyObject *set_context_hooks(PyObject *module, PyObject *arguments) {
+static PyObject *set_context_hooks(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *variable, *without, *hooks[4], **own[] = {&new_stream, &elsewhere, &when_done, &suspended};
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OOOOOO", &variable, &without, &hooks[0], &hooks[1], &hooks[2], &hooks[3])) return NULL;
     scope_set_hooks(variable, without);
     for (int i = 0; i < 4; i++) replace_reference(own[i], Py_NewRef(hooks[i]));
@@ -25,7 +23,7 @@ static PyObject *context_new(PyTypeObject *type, PyObject *arguments, PyObject *
     static char *keywords[] = {"source", NULL};
     PyObject *source = !names && PyTuple_Size(arguments) == 1 ? PyTuple_GetItem(arguments, 0) : NULL;
     if (!source && !PyArg_ParseTupleAndKeywords(arguments, names, "O:ScopedContext", keywords, &source)) return NULL;
-    if (!PyObject_TypeCheck(source, (PyTypeObject *)placed_type()))
+    if (!PyObject_TypeCheck(source, placed_type()))
         return PyErr_Format(PyExc_TypeError, "source is %R: accepted are a hamr.hetero.Token and a hamr.hetero.Product", source);
     const StreamPlace *place = &((Placed *)source)->place;
     const hamr_functions *functions;
@@ -43,12 +41,11 @@ static PyObject *context_new(PyTypeObject *type, PyObject *arguments, PyObject *
     return (PyObject *)self;
 }
 
-static PyObject *context_enter(PyObject *object, PyObject *unused) {
-    (void)unused;
+static PyObject *context_enter(PyObject *object, PyObject *Py_UNUSED(unused)) {
     return scope_enter((Context *)object) < 0 ? NULL : Py_NewRef(object);
 }
 
-/* __exit__. A coroutine that is never resumed is closed anywhere, as by the collector: there is nothing to leave there. */
+/* __exit__. The collector, for one, closes a coroutine that is never resumed, on any thread: no scope is left there. */
 static PyObject *context_exit(PyObject *object, PyObject *const *arguments, Py_ssize_t count) {
     if (scope_exit((Context *)object) < 0) {
         if (count < 1 || arguments[0] != PyExc_GeneratorExit || PyErr_Occurred() != PyExc_RuntimeError) return NULL;
@@ -59,24 +56,20 @@ static PyObject *context_exit(PyObject *object, PyObject *const *arguments, Py_s
 }
 
 /* _suspend() -> what was suspended, for _resume. */
-static PyObject *context_suspend(PyObject *object, PyObject *unused) {
-    (void)unused;
+static PyObject *context_suspend(PyObject *object, PyObject *Py_UNUSED(unused)) {
     return scope_suspend((Context *)object);
 }
 
-static PyObject *context_resume(PyObject *object, PyObject *scopes) {
-    (void)object;
+static PyObject *context_resume(PyObject *Py_UNUSED(object), PyObject *scopes) {
     if (scope_resume(scopes) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
-static PyObject *context_done(PyObject *object, PyObject *unused) {
-    (void)unused;
+static PyObject *context_done(PyObject *object, PyObject *Py_UNUSED(unused)) {
     return PyObject_CallFunctionObjArgs(when_done, object, NULL);
 }
 
-static PyObject *context_suspended(PyObject *object, PyObject *unused) {
-    (void)unused;
+static PyObject *context_suspended(PyObject *object, PyObject *Py_UNUSED(unused)) {
     return PyObject_CallFunctionObjArgs(suspended, object, NULL);
 }
 
@@ -91,10 +84,7 @@ static PyObject *context_wrap(PyObject *object, PyObject *content) { return prod
 static PyObject *context_get(PyObject *object, PyObject *const *arguments, Py_ssize_t count, PyObject *names) {
     const Context *self = (const Context *)object;
     Py_ssize_t named = names ? PyTuple_Size(names) : 0;
-    if (count < 1 || count + named > 2 || (named && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "migrate"))) {
-        PyErr_SetString(PyExc_TypeError, "get takes a product, and migrate");
-        return NULL;
-    }
+    if (count < 1 || count + named > 2 || (named && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "migrate"))) return PyErr_Format(PyExc_TypeError, "get takes a product, and migrate");
     PyObject *product = arguments[0], *migrate = count + named == 2 ? arguments[1] : Py_False;
     if (!is_product(product)) return PyErr_Format(PyExc_TypeError, "product is %R: accepted is what wrap of a hamr.hetero.ScopedContext returns", product);
     const StreamPlace *place = &((Placed *)product)->place;
@@ -115,8 +105,7 @@ static PyObject *context_wait(PyObject *object, PyObject *product) {
     Py_RETURN_NONE;
 }
 
-static PyObject *context_content(PyObject *object, PyObject *product) {
-    (void)object;
+static PyObject *context_content(PyObject *Py_UNUSED(object), PyObject *product) {
     if (!is_product(product)) return PyErr_Format(PyExc_TypeError, "product is %R: accepted is a hamr.hetero.Product", product);
     return product_content(product);
 }
@@ -201,10 +190,9 @@ static PyType_Spec spec = {
 };
 
 int context_setup(PyObject *module) {
-    static PyObject *type;
+    static PyTypeObject *type;
     scope_setup();
-    if (!type && !(type = exclusive_type(module, &spec, placed_type()))) return -1;
-    return PyModule_AddObjectRef(module, "ScopedContext", type);
+    return type_add(module, &type, &spec, placed_type());
 }
 
 PyMethodDef context_functions[] = {

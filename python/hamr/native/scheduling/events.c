@@ -100,10 +100,8 @@ void event_give(const StreamPlace *of, uint64_t event, int failed) {
 }
 
 /* give_events(): the core has all that are kept here. */
-static PyObject *give_events(PyObject *module, PyObject *unused) {
+static PyObject *give_events(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     const hamr_functions *functions = core_functions();
-    (void)module;
-    (void)unused;
     for (int device = 0; device < MOST_DEVICES; device++) {
         struct spare *spare = &spares[device];
         if (!functions || spare->generation != core_generation) continue;

@@ -6,11 +6,14 @@
 #include "scheduling/placed.h"
 
 /* Each returns -1 with an exception. */
-int event_record(const StreamPlace *place, uint64_t *event); /* 0: behind all that the stream has; event_give gives it back */
-int event_wait(const StreamPlace *place, const StreamPlace *of, uint64_t event); /* 0: later work there comes after an event of */
+/* Records an event behind all that the stream holds: 0. event_give gives it back. */
+int event_record(const StreamPlace *place, uint64_t *event);
+/* Makes later work at place wait for an event of another stream: 0. */
+int event_wait(const StreamPlace *place, const StreamPlace *of, uint64_t event);
 int event_done(const StreamPlace *of, uint64_t event);       /* 1, or 0: it is pending */
 
-void event_give(const StreamPlace *of, uint64_t event, int failed); /* it may be pending; failed: somebody was told that its work has */
+/* The event may be pending. failed: somebody was told that its work has failed. */
+void event_give(const StreamPlace *of, uint64_t event, int failed);
 
 extern PyMethodDef event_functions[];
 

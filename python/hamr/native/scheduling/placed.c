@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/exclusive.h"
 #include "base/heap_type.h"
 #include "core/core.h"
 #include "core/errors.h"
@@ -67,25 +66,21 @@ int place_same_device(const StreamPlace *one, const StreamPlace *other) {
     return one->device == other->device && strcmp(one->backend, other->backend) == 0;
 }
 
-static PyObject *get_place(PyObject *self, void *closure) {
+static PyObject *get_place(PyObject *self, void *Py_UNUSED(closure)) {
     const StreamPlace *place = &((Placed *)self)->place;
-    (void)closure;
     return PyUnicode_FromFormat("%s:%d", place->backend, (int)place->device);
 }
 
-static PyObject *get_backend(PyObject *self, void *closure) {
-    (void)closure;
+static PyObject *get_backend(PyObject *self, void *Py_UNUSED(closure)) {
     return PyUnicode_FromString(((Placed *)self)->place.backend);
 }
 
-static PyObject *get_device(PyObject *self, void *closure) {
-    (void)closure;
+static PyObject *get_device(PyObject *self, void *Py_UNUSED(closure)) {
     return PyLong_FromLong(((Placed *)self)->place.device);
 }
 
-static PyObject *get_stream(PyObject *self, void *closure) {
+static PyObject *get_stream(PyObject *self, void *Py_UNUSED(closure)) {
     PyObject *stream = ((Placed *)self)->place.stream;
-    (void)closure;
     return Py_NewRef(stream ? stream : Py_None);
 }
 
@@ -116,7 +111,8 @@ static PyObject *token_new(PyTypeObject *type, PyObject *arguments, PyObject *na
     if (!PyArg_ParseTupleAndKeywords(arguments, names, "O:Token", keywords, &stream)) return NULL;
     Placed *self = type_allocate(type);
     if (!self) return NULL;
-    PyObject *checked = PyObject_CallMethod(stream, "_checked", NULL); /* a number may be no stream's, or another device's */
+    /* The number may be no stream's, or another device's. */
+    PyObject *checked = PyObject_CallMethod(stream, "_checked", NULL);
     int failed = !checked || place_of_stream(&self->place, stream) < 0;
     Py_XDECREF(checked);
     if (failed) {
@@ -131,7 +127,7 @@ static PyObject *token_new(PyTypeObject *type, PyObject *arguments, PyObject *na
 
 static PyTypeObject *base, *token;
 
-PyObject *placed_type(void) { return (PyObject *)base; }
+PyTypeObject *placed_type(void) { return base; }
 
 static PyType_Slot base_slots[] = {
     {Py_tp_getset, attributes},
@@ -164,7 +160,5 @@ static PyType_Spec token_spec = {
 };
 
 int placed_setup(PyObject *module) {
-    if (!base && !(base = (PyTypeObject *)exclusive_type(module, &base_spec, NULL))) return -1;
-    if (!token && !(token = (PyTypeObject *)exclusive_type(module, &token_spec, (PyObject *)base))) return -1;
-    return PyModule_AddObjectRef(module, "Placed", (PyObject *)base) < 0 ? -1 : PyModule_AddObjectRef(module, "Token", (PyObject *)token);
+    return type_add(module, &base, &base_spec, NULL) < 0 ? -1 : type_add(module, &token, &token_spec, base);
 }

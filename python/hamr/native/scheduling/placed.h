@@ -25,10 +25,11 @@ int place_of_stream(StreamPlace *place, PyObject *stream);
 int place_usable(const StreamPlace *place, const hamr_functions **functions); /* ForkError in a child */
 
 void place_share(StreamPlace *place, const StreamPlace *other);
-const hamr_devices *place_driver(const StreamPlace *place, const hamr_functions *functions); /* CUDA's, if it is that and the device is in use, or NULL */
+/* CUDA's driver, if the device is CUDA's and in use; else NULL. */
+const hamr_devices *place_driver(const StreamPlace *place, const hamr_functions *functions);
 int place_same_device(const StreamPlace *one, const StreamPlace *other);
 
-PyObject *placed_type(void); /* the base of those types; borrowed */
+PyTypeObject *placed_type(void); /* the base of those types; borrowed */
 int placed_traverse(PyObject *object, visitproc visit, void *arg);
 
 int placed_setup(PyObject *module); /* 0, or -1 with an exception */

@@ -1,7 +1,6 @@
 #include "scheduling/product.h"
 
 #include "base/heap_type.h"
-#include "base/exclusive.h"
 #include "base/python.h"
 #include "scheduling/events.h"
 #include "scheduling/placed.h"
@@ -96,22 +95,19 @@ static PyObject *product_keep(PyObject *object, PyObject *kept) {
     Py_RETURN_NONE;
 }
 
-static PyObject *get_done(PyObject *object, void *closure) {
+static PyObject *get_done(PyObject *object, void *Py_UNUSED(closure)) {
     Product *self = (Product *)object;
-    (void)closure;
     int done = event_done(&self->place, self->event);
     if (done >= 0) return PyBool_FromLong(done);
     self->failed = 1;
     return NULL;
 }
 
-static PyObject *get_event(PyObject *object, void *closure) {
-    (void)closure;
+static PyObject *get_event(PyObject *object, void *Py_UNUSED(closure)) {
     return PyLong_FromUnsignedLongLong(((Product *)object)->event);
 }
 
-static PyObject *get_taken(PyObject *object, void *closure) {
-    (void)closure;
+static PyObject *get_taken(PyObject *object, void *Py_UNUSED(closure)) {
     return PyBool_FromLong(((Product *)object)->succession->taken);
 }
 
@@ -130,11 +126,8 @@ static PyObject *product_text(PyObject *object) {
     return text;
 }
 
-static PyObject *product_reduce(PyObject *object, PyObject *unused) {
-    (void)object;
-    (void)unused;
-    PyErr_SetString(PyExc_TypeError, "a hamr.hetero.Product is of this process's streams and cannot be pickled: pickle what ctx.get(product) returns");
-    return NULL;
+static PyObject *product_reduce(PyObject *Py_UNUSED(object), PyObject *Py_UNUSED(unused)) {
+    return PyErr_Format(PyExc_TypeError, "a hamr.hetero.Product is of this process's streams and cannot be pickled: pickle what ctx.get(product) returns");
 }
 
 static PyMethodDef methods[] = {
@@ -163,6 +156,5 @@ static PyType_Spec spec = {
 };
 
 int product_setup(PyObject *module) {
-    if (!product_type && !(product_type = (PyTypeObject *)exclusive_type(module, &spec, placed_type()))) return -1;
-    return PyModule_AddObjectRef(module, "Product", (PyObject *)product_type);
+    return type_add(module, &product_type, &spec, placed_type());
 }

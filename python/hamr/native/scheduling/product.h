@@ -17,8 +17,10 @@ void succession_release(Succession *succession); /* NULL is harmless */
 PyObject *product_new(const StreamPlace *place, PyObject *content, Succession **succession);
 int is_product(PyObject *object);
 PyObject *product_content(PyObject *product);                 /* a new reference */
-int product_wait(PyObject *product, const StreamPlace *place);      /* later work there comes after it; 0, or -1 with an exception */
-int product_take(PyObject *product, StreamPlace *place);            /* whether the caller is the first consumer, which has the stream from now on */
+/* later work there waits for it; 0, or -1 with an exception */
+int product_wait(PyObject *product, const StreamPlace *place);
+/* whether the caller is the first consumer, which gets the stream */
+int product_take(PyObject *product, StreamPlace *place);
 
 int product_setup(PyObject *module); /* 0, or -1 with an exception */
 

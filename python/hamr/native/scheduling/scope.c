@@ -162,16 +162,12 @@ static int leave_blocks(Context *self) {
 }
 
 int scope_enter(Context *self) {
-    if (self->outer) {
-        PyErr_SetString(PyExc_RuntimeError, "a hamr.hetero.ScopedContext is one scope, which has been entered: make another one of the same token");
-        return -1;
-    }
+    if (self->outer) return RAISE(PyExc_RuntimeError, "a hamr.hetero.ScopedContext is one scope, which has been entered: make another one of the same token");
     if (activate(self) < 0) return -1;
     if (enter_blocks(self) < 0) {
-        PyObject *type, *value, *traceback;
-        PyErr_Fetch(&type, &value, &traceback);
+        Raised raised = raised_take();
         if (restore(self) < 0) PyErr_Clear();
-        PyErr_Restore(type, value, traceback);
+        raised_restore(raised);
         return -1;
     }
     self->thread = PyThread_get_thread_ident();
@@ -196,10 +192,7 @@ static int end_activation(Context *self) {
 }
 
 int scope_exit(Context *self) {
-    if (!self->outer) {
-        PyErr_SetString(PyExc_RuntimeError, "the scope of the hamr.hetero.ScopedContext has not been entered");
-        return -1;
-    }
+    if (!self->outer) return RAISE(PyExc_RuntimeError, "the scope of the hamr.hetero.ScopedContext has not been entered");
     if (!on_own_thread(self)) return -1;
     int failed = end_activation(self) < 0;
     PyObject *type = NULL, *value = NULL, *traceback = NULL;
@@ -266,11 +259,10 @@ static PyObject *suspend_all(Context **roots, int count) {
         }
         Py_XDECREF(number);
         Py_CLEAR(suspended);
-        PyObject *type, *value, *traceback;
-        PyErr_Fetch(&type, &value, &traceback);
+        Raised raised = raised_take();
         while (i-- > 0)
             if (resume(roots[i]) < 0) PyErr_Clear();
-        PyErr_Restore(type, value, traceback);
+        raised_restore(raised);
     }
     return suspended;
 }

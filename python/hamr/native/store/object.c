@@ -7,12 +7,12 @@
 #include "array/array.h"
 #include "array/snapshot.h"
 #include "array/wait.h"
-#include "base/allocators.h"
-#include "base/elements.h"
 #include "base/numbers.h"
 #include "base/python.h"
 #include "core/relief.h"
 #include "memory/owner.h"
+#include "plain/allocators.h"
+#include "plain/layout.h"
 #include "store/call.h"
 #include "store/owned.h"
 
@@ -30,16 +30,14 @@ static int read_flag(PyObject *value, const char *name, int *on) {
     int fits = !PyUnicode_CompareWithASCIIString(type, "bool_") || !PyUnicode_CompareWithASCIIString(type, "bool");
     Py_DECREF(type);
     if (fits) return *on = PyObject_IsTrue(value);
-    PyErr_Format(PyExc_TypeError, "%s is %R: accepted are True and False", name, value);
-    return -1;
+    return RAISE(PyExc_TypeError, "%s is %R: accepted are True and False", name, value);
 }
 
 /* store_flags(evictable, pinned, separate, session) */
-static PyObject *flags_of(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+static PyObject *flags_of(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     static const char *const names[] = {"evictable", "pinned", "separate", "session"};
     static const int bits[] = {HAMR_STORE_EVICTABLE, HAMR_STORE_PINNED, HAMR_STORE_SEPARATE, HAMR_STORE_SESSION};
     int flags = 0;
-    (void)module;
     if (arity(n, 4, "store_flags") < 0) return NULL;
     for (int i = 0; i < 4; i++) {
         int on = arguments[i] == Py_True;
@@ -51,10 +49,7 @@ static PyObject *flags_of(PyObject *module, PyObject *const *arguments, Py_ssize
 
 static int read_shape(PyObject *shape, hamr_array *array) {
     Py_ssize_t n = PyTuple_Size(shape);
-    if (n > HAMR_MAX_DIMENSIONS) {
-        PyErr_Format(PyExc_ValueError, "shape has %zd dimensions; at most %d are supported", n, HAMR_MAX_DIMENSIONS);
-        return -1;
-    }
+    if (n > HAMR_MAX_DIMENSIONS) return RAISE(PyExc_ValueError, "shape has %zd dimensions; at most %d are supported", n, HAMR_MAX_DIMENSIONS);
     array->ndim = (int32_t)n;
     for (Py_ssize_t i = 0; i < n; i++) {
         int overflow;
@@ -108,7 +103,7 @@ static PyObject *raise_without(Leasing *leasing) {
     return store_call_raise(&leasing->call, NULL);
 }
 
-static PyObject *create(PyObject *module, PyObject *arguments) {
+static PyObject *create(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Leasing leasing;
     StoreCall *call = &leasing.call;
     hamr_array *array = &leasing.draft.array;
@@ -116,7 +111,6 @@ static PyObject *create(PyObject *module, PyObject *arguments) {
     unsigned flags;
     const char *text;
     Py_ssize_t bytes;
-    (void)module;
     draft_start(&leasing.draft);
     if (!PyArg_ParseTuple(arguments, "OOOO!iiOIz#:store_create", &leasing.type, &leasing.object, &leasing.session,
                           &PyTuple_Type, &shape, &array->element, &array->allocator, &device, &flags, &text, &bytes) ||
@@ -126,13 +120,12 @@ static PyObject *create(PyObject *module, PyObject *arguments) {
     return call->error ? raise_without(&leasing) : lent(&leasing);
 }
 
-static PyObject *get(PyObject *module, PyObject *arguments) {
+static PyObject *get(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Leasing leasing;
     PyObject *id;
     int unsafe;
     long long milliseconds;
     StoreCall *call = &leasing.call;
-    (void)module;
     draft_start(&leasing.draft);
     if (!PyArg_ParseTuple(arguments, "OOOOpL:store_get", &leasing.type, &leasing.object, &leasing.session, &id, &unsafe,
                           &milliseconds) ||
@@ -168,7 +161,7 @@ static int settle(Array *source) {
     return source->array.flags & HAMR_HOST_REACHABLE || special ? array_wait_pinned(source) : 0;
 }
 
-static PyObject *put(PyObject *module, PyObject *arguments) {
+static PyObject *put(PyObject *Py_UNUSED(module), PyObject *arguments) {
     static const hamr_store_id none;
     PyObject *session, *array, *device, *made = NULL;
     int allocator, begun;
@@ -177,7 +170,6 @@ static PyObject *put(PyObject *module, PyObject *arguments) {
     const char *text;
     Py_ssize_t bytes;
     StoreCall call;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OOiOIz#:store_put", &session, &array, &allocator, &device, &flags, &text,
                           &bytes) ||
         !is_array(array) || read_int32(device, "device", &where) < 0)
@@ -201,13 +193,12 @@ static PyObject *put(PyObject *module, PyObject *arguments) {
     return made;
 }
 
-static PyObject *seal(PyObject *module, PyObject *arguments) {
+static PyObject *seal(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *object;
     int alone;
     uint64_t token;
     int32_t sealed = 0;
     StoreCall call;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "Op:store_seal", &object, &alone)) return NULL;
     Owned *lease = owned_lease(object);
     if (!lease || owned_read(object, &token) < 0 || store_call_read(&call, &lease->keeps, 1, "t") < 0) return NULL;

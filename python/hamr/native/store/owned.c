@@ -8,7 +8,6 @@
 
 #include <structmember.h>
 
-#include "base/exclusive.h"
 #include "base/heap_type.h"
 #include "base/python.h"
 #include "core/core.h"
@@ -59,14 +58,12 @@ int id_read(PyObject *digits, hamr_store_id *id) {
         id->bytes[i] = (uint8_t)(high << 4 | low);
     }
     if (fits) return 0;
-    PyErr_Format(PyExc_ValueError, "id is %R: accepted are %d hexadecimal digits", digits, 2 * BYTES);
-    return -1;
+    return RAISE(PyExc_ValueError, "id is %R: accepted are %d hexadecimal digits", digits, 2 * BYTES);
 }
 
 /* store_classes(id, exceptions) */
-static PyObject *set_classes(PyObject *module, PyObject *arguments) {
+static PyObject *set_classes(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *type, *exceptions;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "O!O", &PyType_Type, &type, &exceptions)) return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)type, &PyUnicode_Type))
         return PyErr_Format(PyExc_TypeError, "%R is no class of texts", type);
@@ -91,10 +88,7 @@ static int remember(Owned *self) {
     if (region_count == region_room) {
         size_t room = region_room ? 2 * region_room : 64;
         Region *grown = realloc(regions, room * sizeof *grown);
-        if (!grown) {
-            PyErr_NoMemory();
-            return -1;
-        }
+        if (!grown) return PyErr_NoMemory(), -1;
         regions = grown;
         region_room = room;
     }
@@ -141,13 +135,12 @@ static hamr_error *end_once(Owned *self) {
 
 static void owned_dealloc(PyObject *object) {
     Owned *self = (Owned *)object;
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
+    Raised raised = raised_take();
     forget(self);
     free(end_once(self));
     Py_XDECREF(self->path);
     Py_XDECREF(self->keeps);
-    PyErr_Restore(type, value, traceback);
+    raised_restore(raised);
     type_free(object);
 }
 
@@ -191,27 +184,22 @@ int owned_lies_at(Owned *self, uint64_t address, uint64_t nbytes) {
     return -1;
 }
 
-static PyObject *end(PyObject *object, PyObject *unused) {
-    (void)unused;
+static PyObject *end(PyObject *object, PyObject *Py_UNUSED(unused)) {
     hamr_error *error = end_once((Owned *)object);
     if (!error) Py_RETURN_NONE;
-    core_raise(error);
-    return NULL;
+    return core_failed(error);
 }
 
-static PyObject *is_here(PyObject *object, PyObject *unused) {
-    (void)unused;
+static PyObject *is_here(PyObject *object, PyObject *Py_UNUSED(unused)) {
     return PyBool_FromLong(((Owned *)object)->generation == core_generation);
 }
 
-static PyObject *get_number(PyObject *object, void *closure) {
+static PyObject *get_number(PyObject *object, void *Py_UNUSED(closure)) {
     const Owned *self = (const Owned *)object;
-    (void)closure;
     return PyLong_FromUnsignedLongLong(self->kind == OWNS_NOTHING ? 0 : self->number);
 }
 
-static PyObject *get_id(PyObject *object, void *closure) {
-    (void)closure;
+static PyObject *get_id(PyObject *object, void *Py_UNUSED(closure)) {
     return id_new(&((const Owned *)object)->id);
 }
 
@@ -235,8 +223,7 @@ static PyObject *referent(PyObject *reference) {
 }
 
 /* Whose memory an address lies in. */
-static PyObject *owned_at(PyObject *module, PyObject *number) {
-    (void)module;
+static PyObject *owned_at(PyObject *Py_UNUSED(module), PyObject *number) {
     uint64_t address = PyLong_AsUnsignedLongLong(number);
     if (address == UINT64_MAX && PyErr_Occurred()) return NULL;
     size_t at = first_from(address, UINT64_MAX);
@@ -293,6 +280,5 @@ static PyType_Spec spec = {
 };
 
 int owned_setup(PyObject *module) {
-    if (!owned_type && !(owned_type = (PyTypeObject *)exclusive_type(module, &spec, NULL))) return -1;
-    return PyModule_AddObjectRef(module, "Owned", (PyObject *)owned_type);
+    return type_add(module, &owned_type, &spec, NULL);
 }

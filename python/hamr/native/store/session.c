@@ -3,11 +3,12 @@
 #include <stdlib.h>
 
 #include "array/array.h"
-#include "base/elements.h"
+#include "base/containers.h"
 #include "base/python.h"
 #include "core/core.h"
 #include "core/errors.h"
 #include "core/texts.h"
+#include "plain/layout.h"
 #include "store/call.h"
 #include "store/owned.h"
 
@@ -20,13 +21,12 @@ static PyObject *begin(Owned *self, OwnedKind kind, uint64_t number, char *path)
     Py_RETURN_NONE;
 }
 
-static PyObject *serve(PyObject *module, PyObject *arguments) {
+static PyObject *serve(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *object;
     hamr_store_options given = {0};
     long long numbers[5];
     uint64_t server;
     char *found;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OssLLLLLp:store_serve", &object, &given.path, &given.spill, &numbers[0],
                           &numbers[1], &numbers[2], &numbers[3], &numbers[4], &given.spill_devices))
         return NULL;
@@ -40,17 +40,15 @@ static PyObject *serve(PyObject *module, PyObject *arguments) {
     error = store->serve(&given, &server, &found);
     Py_END_ALLOW_THREADS
     if (!error) return begin(self, OWNS_SERVER, server, found);
-    core_raise(error);
-    return NULL;
+    return core_failed(error);
 }
 
-static PyObject *connect_to(PyObject *module, PyObject *arguments) {
+static PyObject *connect_to(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *object;
     const char *path;
     uint64_t session = 0;
     char *found = NULL;
     StoreCall call;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "Os:store_connect", &object, &path)) return NULL;
     Owned *self = owned_of(object);
     if (!self || store_call_begin(&call) < 0) return NULL;
@@ -89,20 +87,15 @@ static STORE_FUNCTION(exists, "ti") {
 
 static PyObject *set_of(const hamr_store_id *ids, int64_t n) {
     PyObject *found = PySet_New(NULL);
-    for (int64_t i = 0; found && i < n; i++) {
-        PyObject *id = id_new(&ids[i]);
-        if (!id || PySet_Add(found, id) < 0) Py_CLEAR(found);
-        Py_XDECREF(id);
-    }
+    for (int64_t i = 0; found && i < n; i++) set_put(&found, id_new(&ids[i]));
     return found;
 }
 
-static PyObject *wait_for(PyObject *module, PyObject *arguments) {
+static PyObject *wait_for(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *session, *list, *found = NULL;
     long long count, milliseconds;
     int64_t ready = 0;
     StoreCall call;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OO!LL:store_wait", &session, &PyList_Type, &list, &count, &milliseconds) ||
         store_call_read(&call, &session, 1, "t") < 0)
         return NULL;
@@ -126,10 +119,8 @@ static PyObject *row_of(const hamr_store_object *object) {
     int readable = object->metadata.bytes && !object->problem;
     PyObject *metadata = readable ? store_text_new(object->metadata) : Py_NewRef(Py_None);
     PyObject *names = PyTuple_New((Py_ssize_t)object->count);
-    for (Py_ssize_t i = 0; names && i < object->count; i++) {
-        PyObject *name = store_text_new(object->names[i]);
-        if (!name || PyTuple_SetItem(names, i, name) < 0) Py_CLEAR(names);
-    }
+    for (Py_ssize_t i = 0; names && i < object->count; i++)
+        tuple_put(&names, i, store_text_new(object->names[i]));
     PyObject *sealed = PyBool_FromLong(info->flags & HAMR_STORE_SEALED);
     PyObject *evictable = PyBool_FromLong(info->flags & HAMR_STORE_EVICTABLE);
     PyObject *pinned = PyBool_FromLong(info->flags & HAMR_STORE_PINNED);
@@ -139,11 +130,8 @@ static PyObject *row_of(const hamr_store_object *object) {
 }
 
 static PyObject *rows_of(const hamr_store_page *page) {
-    PyObject *rows = PyList_New((Py_ssize_t)page->count);
-    for (Py_ssize_t i = 0; rows && i < page->count; i++) {
-        PyObject *row = row_of(&page->objects[i]);
-        if (!row || PyList_SetItem(rows, i, row) < 0) Py_CLEAR(rows);
-    }
+    PyObject *rows = PyList_New(0);
+    for (Py_ssize_t i = 0; rows && i < page->count; i++) list_put(&rows, row_of(&page->objects[i]));
     return rows;
 }
 
@@ -170,11 +158,9 @@ static PyObject *memories_of(const hamr_store_report *report) {
     PyObject *all = PyDict_New();
     for (int64_t i = 0; all && i < report->count; i++) {
         const hamr_store_memory *m = &report->memories[i];
-        PyObject *one = Py_BuildValue("{s:L,s:L,s:L,s:L,s:L}", "limit", (long long)m->limit, "lingering",
-                                      (long long)m->lingering, "peak", (long long)m->peak, "ready",
-                                      (long long)m->ready, "used", (long long)m->used);
-        if (!one || PyDict_SetItemString(all, m->name, one) < 0) Py_CLEAR(all);
-        Py_XDECREF(one);
+        dict_put(&all, m->name, Py_BuildValue("{s:L,s:L,s:L,s:L,s:L}", "limit", (long long)m->limit, "lingering",
+                                              (long long)m->lingering, "peak", (long long)m->peak, "ready",
+                                              (long long)m->ready, "used", (long long)m->used));
     }
     return all;
 }
@@ -206,11 +192,10 @@ static STORE_FUNCTION(served, "t") {
     return call->error ? store_call_raise(call, NULL) : figures_of(report);
 }
 
-static PyObject *watch(PyObject *module, PyObject *arguments) {
+static PyObject *watch(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *object, *session;
     uint64_t token = 0;
     StoreCall call;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "OO:store_watch", &object, &session)) return NULL;
     Owned *self = owned_of(object);
     if (!self || store_call_read(&call, &session, 1, "t") < 0) return NULL;
@@ -222,12 +207,11 @@ static PyObject *watch(PyObject *module, PyObject *arguments) {
 }
 
 static PyObject *events_of(const hamr_store_events *events) {
-    PyObject *rows = PyList_New(events ? (Py_ssize_t)events->count : 0);
+    PyObject *rows = PyList_New(0);
     for (Py_ssize_t i = 0; rows && events && i < events->count; i++) {
         const hamr_store_event *event = &events->events[i];
-        PyObject *row = Py_BuildValue("(sNNL)", event->kind, id_new(&event->id), store_text_new(event->name),
-                                      (long long)event->missed);
-        if (!row || PyList_SetItem(rows, i, row) < 0) Py_CLEAR(rows);
+        list_put(&rows, Py_BuildValue("(sNNL)", event->kind, id_new(&event->id), store_text_new(event->name),
+                                      (long long)event->missed));
     }
     return rows;
 }

@@ -1,9 +1,7 @@
 #include "surface/c_interface.h"
 
-#include "array/adopt.h"
 #include "array/array.h"
 #include "array/turn.h"
-#include "base/elements.h"
 #include "base/exclusive.h"
 #include "base/python.h"
 #include "core/core.h"
@@ -12,6 +10,7 @@
 #include "memory/exchange.h"
 #include "memory/owner.h"
 #include "memory/stream_life.h"
+#include "plain/layout.h"
 #include "protocols/adopt_known.h"
 #include "protocols/buffer_import.h"
 
@@ -78,12 +77,9 @@ static Array *buffer_of(PyObject *object) {
 static int share_memory(Array *self) {
     for (;;) {
         if (self->turn && turn_wait(&self->turn) < 0) return -1;
-        if (self->closed) {
-            array_freed(self);
-            return -1;
-        }
+        if (self->closed) return array_freed(self), -1;
         Block *block = self->block;
-        if (!block || (block->share && block->generation == core_generation)) return 0;
+        if (!block || (block->share && block->memory.generation == core_generation)) return 0;
         Py_INCREF((PyObject *)block);
         int shared = block_share(block);
         Py_DECREF((PyObject *)block);
@@ -110,21 +106,17 @@ static int keep_stream(const hamr_exchange *exchange, const Array *self) {
 static int take_exported(const hamr_exchange *exchange, PyObject *object, hamr_buffer **made) {
     Draft draft;
     Py_buffer *view;
-    int64_t low, high;
     hamr_array *array = &draft.array;
     if (!is_plain_exporter(object)) return 0;
     draft_start(&draft);
     int read = buffer_read(object, &draft, &view);
     if (read < 1) return read;
-    Owner *owner = array_span(array, &low, &high) ? owner_new(NULL, view) : NULL;
+    Owner *owner = array_bounds(array) ? owner_new(NULL, view) : NULL;
     if (!owner) { /* also where there are no elements */
         PyBuffer_Release(view);
         PyMem_Free(view);
         return PyErr_Occurred() ? -1 : 0;
     }
-    array->base = array->pointer + (uint64_t)low;
-    array->size = (uint64_t)high - (uint64_t)low;
-    array->capacity = array_count(array);
     array->transfer = HAMR_SYNC_HOST;
     if (exchange->take_foreign(array, (uint64_t)(uintptr_t)owner, owner_finished, made)) return exchange_raise();
     return 1;

@@ -21,17 +21,12 @@ static void forget_parent(void) {
 int fork_setup(void) {
     static int registered;
     if (registered) return 0;
-    if (pthread_atfork(NULL, NULL, forget_parent) != 0) {
-        PyErr_NoMemory();
-        return -1;
-    }
+    if (pthread_atfork(NULL, NULL, forget_parent) != 0) return PyErr_NoMemory(), -1;
     registered = 1;
     return 0;
 }
 
-static PyObject *after_fork(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
+static PyObject *after_fork(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
     owner_drain();
     Py_RETURN_NONE;
 }

@@ -10,12 +10,11 @@
 #include "array/share.h"
 #include "array/shared_handle.h"
 #include "array/wait.h"
-#include "base/allocators.h"
-#include "base/elements.h"
+#include "base/exclusive.h"
 #include "base/lock.h"
 #include "base/numbers.h"
-#include "base/exclusive.h"
 #include "base/python.h"
+#include "base/tables.h"
 #include "base/timer.h"
 #include "core/core.h"
 #include "core/granting.h"
@@ -51,15 +50,12 @@
 static PyMethodDef *const functions[] = {
     core_methods, granting_methods, relief_methods, stacks_methods, machine_functions, fork_functions, wait_functions, share_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
     owned_functions, owner_functions, dlpack_functions, copy_functions, arrow_functions, change_functions, many_functions, stream_life_functions,
-    allocator_functions, element_functions, array_element_functions, number_functions, create_functions, construct_functions, plain_call_functions, buffer_import_functions, lend_functions, timer_functions, context_functions, event_functions,
+    table_functions, array_element_functions, number_functions, create_functions, construct_functions, plain_call_functions, buffer_import_functions, lend_functions, timer_functions, context_functions, event_functions,
     launch_functions, kernel_functions, compile_functions, object_functions, session_functions,
 };
 
 static int setup(PyObject *module) {
-    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
-        PyErr_SetString(PyExc_ImportError, "hamr does not work in sub-interpreters: the Go runtime belongs to the process");
-        return -1;
-    }
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) return RAISE(PyExc_ImportError, "hamr does not work in sub-interpreters: the Go runtime belongs to the process");
     if (exclusive_setup() < 0 || core_setup(module) < 0 || fork_setup() < 0 || block_setup(module) < 0 || type_setup(module) < 0 ||
         description_setup() < 0 || cuda_interface_setup() < 0 || lock_setup() < 0 || owner_setup() < 0 || dlpack_exchange_setup() < 0 ||
         dlpack_ask_setup() < 0 || adopt_known_setup() < 0 || share_setup() < 0 || shared_handle_setup(module) < 0 || construct_setup(module) < 0 || stream_life_setup(module) < 0 ||

@@ -6,7 +6,7 @@
 #include "array/cached.h"
 #include "array/construct.h"
 #include "array/snapshot.h"
-#include "base/exclusive.h"
+#include "base/heap_type.h"
 #include "base/python.h"
 #include "protocols/arrow_export.h"
 #include "protocols/buffer_slot.h"
@@ -66,7 +66,5 @@ static PyType_Spec spec = {
 };
 
 int type_setup(PyObject *module) {
-    if (!array_type)
-    array_type = (PyTypeObject *)exclusive_type(module, &spec, NULL);
-    return array_type && PyModule_AddObjectRef(module, "Array", (PyObject *)array_type) == 0 ? 0 : -1;
+    return type_add(module, &array_type, &spec, NULL);
 }

@@ -1,7 +1,7 @@
 /* The structs of DLPack 1.3, https://dmlc.github.io/dlpack/latest/c_api.html, as far as
  * hamr uses them, by the names they have there. */
-#ifndef HAMR_BASE_DLPACK_H
-#define HAMR_BASE_DLPACK_H
+#ifndef HAMR_PLAIN_DLPACK_H
+#define HAMR_PLAIN_DLPACK_H
 
 #include <stdint.h>
 
