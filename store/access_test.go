@@ -15,29 +15,29 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"hamr/store/internal/server"
+	"hamr/store/internal/links"
 	"hamr/store/internal/wire"
 )
 
 func TestPathsThatAreRefused(t *testing.T) {
 	open := folder(t)
 	require.NoError(t, os.Chmod(open, 0o755))
-	_, err := server.Listen(ServerOptions{Path: filepath.Join(open, "store.sock")})
+	_, err := Listen(ServerOptions{Path: filepath.Join(open, "store.sock")})
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused)
 	assert.Contains(t, err.Error(), "0755")
-	_, err = server.Listen(ServerOptions{Path: filepath.Join(folder(t), "store.sock"), Spill: open})
+	_, err = Listen(ServerOptions{Path: filepath.Join(folder(t), "store.sock"), Spill: open})
 	require.ErrorAs(t, err, &refused)
 
 	link := filepath.Join(folder(t), "link")
 	require.NoError(t, os.Symlink(open, link))
-	_, err = server.Listen(ServerOptions{Path: filepath.Join(link, "store.sock")})
+	_, err = Listen(ServerOptions{Path: filepath.Join(link, "store.sock")})
 	require.ErrorAs(t, err, &refused)
 	assert.Contains(t, err.Error(), "0755")
 
 	file := filepath.Join(folder(t), "store.sock")
 	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
-	_, err = server.Listen(ServerOptions{Path: file})
+	_, err = Listen(ServerOptions{Path: file})
 	require.ErrorAs(t, err, &refused)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 
 	var wrong *ArgumentError
 	for _, path := range []string{"store.sock", "/tmp/" + strings.Repeat("x", 200)} {
-		_, err = server.Listen(ServerOptions{Path: path})
+		_, err = Listen(ServerOptions{Path: path})
 		require.ErrorAs(t, err, &wrong)
 		_, err = Connect(background, path, newRuntime(t))
 		require.ErrorAs(t, err, &wrong)
@@ -56,7 +56,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 
 func TestOneServerForAPath(t *testing.T) {
 	s := startServer(t, ServerOptions{})
-	_, err := server.Listen(ServerOptions{Path: s.Path()})
+	_, err := Listen(ServerOptions{Path: s.Path()})
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused)
 	assert.Contains(t, err.Error(), fmt.Sprint(os.Getpid()))
@@ -104,7 +104,7 @@ func TestALinkOfAnotherUserIsRefused(t *testing.T) {
 	link := filepath.Join(links, "link")
 	own := folder(t)
 	asAnother(t, func() { assert.NoError(t, os.Symlink(own, link)) })
-	_, err = server.Listen(ServerOptions{Path: filepath.Join(link, "store.sock")})
+	_, err = Listen(ServerOptions{Path: filepath.Join(link, "store.sock")})
 	require.ErrorAs(t, err, new(*RefusedError))
 	assert.Contains(t, err.Error(), "65534")
 }
@@ -149,7 +149,7 @@ func TestAnotherUserIsRefused(t *testing.T) {
 			return
 		}
 		defer socket.Close()
-		_ = socket.Send(greeting(), nil)
+		_ = socket.Send(hello(t), nil)
 		_, _, err = socket.Receive(make([]byte, 100))
 		assert.Error(t, err, "by the server")
 	})
@@ -239,9 +239,9 @@ func TestAMakersMappingIsReadOnly(t *testing.T) {
 	require.NoError(t, err)
 	o, err := b.Seal(background)
 	require.NoError(t, err)
-	s.Mu.Lock()
-	seals, err := unix.FcntlInt(uintptr(s.Objects[o.ID()].Unit.Descriptor.Number), unix.F_GET_SEALS, 0)
-	s.Mu.Unlock()
+	s.Lock.Lock()
+	seals, err := unix.FcntlInt(uintptr(s.Table.Objects[o.ID()].Unit.Descriptor.Number), unix.F_GET_SEALS, 0)
+	s.Lock.Unlock()
 	require.NoError(t, err)
 	assert.Equal(t, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW, seals)
 	require.NoError(t, o.Release())
@@ -289,7 +289,7 @@ func TestAForkedChildsCopyOfASocket(t *testing.T) {
 	assert.EqualValues(t, 1, s.Statistics().Unsealed)
 	require.NoError(t, p.Process.Kill())
 	_ = p.Wait()
-	if _, err := unix.GetsockoptInt(copies[0], unix.SOL_SOCKET, server.PeerPidfd); err == unix.ENOPROTOOPT {
+	if _, err := unix.GetsockoptInt(copies[0], unix.SOL_SOCKET, links.PeerPidfd); err == unix.ENOPROTOOPT {
 		t.Skip("the kernel has no descriptor of a peer's process")
 	}
 	empty(t, s)

@@ -9,20 +9,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/store/internal/protocol"
-	"hamr/store/internal/server"
 )
 
 // longestHold returns for how long somebody had to wait for the server's lock while f ran, at most.
-func longestHold(s *server.Server, f func()) (longest time.Duration) {
+func longestHold(s *served, f func()) (longest time.Duration) {
 	var ended atomic.Bool
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for !ended.Load() {
 			began := time.Now()
-			s.Mu.Lock()
+			s.Lock.Lock()
 			took := time.Since(began)
-			s.Mu.Unlock()
+			s.Lock.Unlock()
 			longest = max(longest, took)
 			time.Sleep(100 * time.Microsecond)
 		}
@@ -34,7 +33,7 @@ func longestHold(s *server.Server, f func()) (longest time.Duration) {
 }
 
 // giveNames has objects have many names, each of which is given many times.
-func giveNames(s *server.Server, objects []*Object, names, times int) {
+func giveNames(s *served, objects []*Object, names, times int) {
 	for i := range names * times {
 		var e protocol.Encoder
 		name := fmt.Sprint("a name of usual length ", i%names)
@@ -45,13 +44,13 @@ func giveNames(s *server.Server, objects []*Object, names, times int) {
 		e.Text(name)
 		e.ID(id)
 		e.Flag(true)
-		s.Mu.Lock()
-		if had, taken := s.Names[name]; taken {
-			s.Unname(had)
+		s.Lock.Lock()
+		if had, taken := s.Table.Names[name]; taken {
+			s.Table.Unname(had)
 		}
-		s.Name(s.Objects[id], name)
-		s.Note(protocol.OpPutName, e.Bytes)
-		s.Mu.Unlock()
+		s.Table.Name(s.Table.Objects[id], name)
+		s.Table.Note(protocol.OpPutName, e.Bytes)
+		s.Lock.Unlock()
 	}
 }
 
@@ -106,7 +105,7 @@ func BenchmarkLongestHold(b *testing.B) {
 }
 
 // namedObjects has a client keep leases of some objects.
-func namedObjects(b *testing.B, n int) (s *server.Server, c *Client, objects []*Object) {
+func namedObjects(b *testing.B, n int) (s *served, c *Client, objects []*Object) {
 	s = startServer(b, ServerOptions{TableLimit: 1 << 30})
 	c = newClient(b, s)
 	for range n {

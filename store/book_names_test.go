@@ -17,18 +17,18 @@ func TestADeletionEndsAllNames(t *testing.T) {
 		require.NoError(t, c.PutName(background, fmt.Sprint(i), x[0].ID(), false))
 	}
 	end := func() int64 {
-		s.Mu.Lock()
-		defer s.Mu.Unlock()
-		return s.Book.End
+		s.Lock.Lock()
+		defer s.Lock.Unlock()
+		return s.Table.Book.End
 	}
 	before := end()
 	require.NoError(t, c.Delete(background, x[0].ID(), false))
 	assert.Less(t, end()-before, int64(1000))
 	require.NoError(t, c.PutName(background, "1999", x[1].ID(), false))
 	eventually(t, func() bool {
-		s.Mu.Lock()
-		defer s.Mu.Unlock()
-		return len(s.Names) == 1
+		s.Lock.Lock()
+		defer s.Lock.Unlock()
+		return len(s.Table.Names) == 1
 	}, func() any { return s.Statistics() })
 	assert.EqualValues(t, 1, s.Statistics().Names)
 	for range 2 {
@@ -59,9 +59,9 @@ func TestNamesOfWhatWasEvicted(t *testing.T) {
 		rejoin(t, c)
 		assert.Equal(t, x.ID(), nameOf(t, c, "7"))
 		require.NoError(t, other.Release())
-		s.Mu.Lock()
-		s.Remove(s.Objects[x.ID()], false, Evicted)
-		s.Mu.Unlock()
+		s.Lock.Lock()
+		s.Table.Remove(s.Table.Objects[x.ID()], false, Evicted)
+		s.Lock.Unlock()
 		require.NoError(t, c.PutName(background, "8", kept.ID(), false))
 		if slowFirst { // which has the book of the first server alone
 			require.NoError(t, c.take(background))
@@ -107,10 +107,10 @@ func TestFactsHaveALimit(t *testing.T) {
 		require.NoError(t, c.Delete(background, id, false))
 	}
 	for _, most := range []int64{limit, 2 * limit} { // twice as much while clients may still tell of objects
-		s.Mu.Lock()
-		assert.Less(t, s.Book.File.Bytes, most+1000)
-		assert.Greater(t, s.Book.File.Bytes, int64(limit/2))
-		s.Mu.Unlock()
+		s.Lock.Lock()
+		assert.Less(t, s.Table.Book.File.Bytes, most+1000)
+		assert.Greater(t, s.Table.Book.File.Bytes, int64(limit/2))
+		s.Lock.Unlock()
 		assert.Equal(t, x.ID(), nameOf(t, c, "kept"))
 		s = restart(t, s)
 		rejoin(t, c)

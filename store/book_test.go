@@ -225,12 +225,12 @@ func TestABookDoesNotGrow(t *testing.T) {
 	for i := range 30_000 {
 		require.NoError(t, c.PutName(background, fmt.Sprint("name ", i%100), x[i/100%2].ID(), true))
 	}
-	s.Mu.Lock()
-	b := s.Book
+	s.Lock.Lock()
+	b := s.Table.Book
 	assert.Len(t, b.Facts, 100)
 	assert.Less(t, b.End-b.Start(), int64(2*book.SpareBytes))
 	assert.Less(t, blocksOf(t, b.Number)*512, int64(4*book.SpareBytes))
-	s.Mu.Unlock()
+	s.Lock.Unlock()
 	restart(t, s)
 	rejoin(t, c)
 	list, _, err := c.List(background, ListOptions{Named: true})
@@ -268,28 +268,28 @@ func TestMoreNamesThanAreKeptOfWhatIsGone(t *testing.T) {
 	s := startServer(t, ServerOptions{})
 	c := newClient(t, s)
 	x := holdMany(t, c, 1, bytesOf(100))[0]
-	s.Mu.Lock()
+	s.Lock.Lock()
 	for i := range book.MostOrphans + 1000 {
 		var e protocol.Encoder
 		e.Text(fmt.Sprint(i))
 		e.ID(x.ID())
 		e.Flag(false)
-		s.Name(s.Objects[x.ID()], fmt.Sprint(i))
-		s.Note(protocol.OpPutName, e.Bytes)
+		s.Table.Name(s.Table.Objects[x.ID()], fmt.Sprint(i))
+		s.Table.Note(protocol.OpPutName, e.Bytes)
 	}
-	s.Mu.Unlock()
+	s.Lock.Unlock()
 	for range 2 {
 		s = restart(t, s)
 		rejoin(t, c)
 		assert.EqualValues(t, book.MostOrphans+1000, s.Statistics().Names)
 	}
 	require.NoError(t, c.Delete(background, x.ID(), false))
-	s.Mu.Lock()
-	s.Book.Keeps = 0
-	for s.Book.Tidy() {
+	s.Lock.Lock()
+	s.Table.Book.Keeps = 0
+	for s.Table.Book.Tidy() {
 	}
-	assert.Len(t, s.Book.Facts, book.MostOrphans)
-	s.Mu.Unlock()
+	assert.Len(t, s.Table.Book.Facts, book.MostOrphans)
+	s.Lock.Unlock()
 	releaseAll(t, []*Object{x})
 }
 
@@ -315,9 +315,9 @@ func TestABookThatIsNone(t *testing.T) {
 	f.Encode(&e)
 	f = book.Fact{When: 1, Operation: protocol.OpDropName, Payload: []byte("\x01\x00\x00\x00x")} // older than what holds
 	f.Encode(&e)
-	s.Mu.Lock()
-	now := s.Book.Now()
-	s.Mu.Unlock()
+	s.Lock.Lock()
+	now := s.Table.Book.Now()
+	s.Lock.Unlock()
 	f = book.Fact{When: now, Operation: protocol.OpCreate, Payload: []byte("what is in no book")}
 	f.Encode(&e)
 	require.NoError(t, send(e.Bytes))

@@ -150,6 +150,16 @@ func (c *Client) connect(ctx context.Context) (*wire.WaitingSocket, welcome, err
 	return nil, welcome{}, err
 }
 
+func greeting(machine string) []byte {
+	var e protocol.Encoder
+	at := e.Begin(protocol.OpHello, 0, 1)
+	e.U32(protocol.ProtocolVersion)
+	e.U32(uint32(os.Getpid()))
+	e.Text(machine)
+	e.End(at)
+	return e.Bytes
+}
+
 func greet(ctx context.Context, socket *wire.WaitingSocket, path string) (w welcome, err error) {
 	if socket.Peer, err = wire.CheckPeer(socket.Descriptor, path); err != nil {
 		return w, err
@@ -158,13 +168,7 @@ func greet(ctx context.Context, socket *wire.WaitingSocket, path string) (w welc
 	if err != nil {
 		return w, err
 	}
-	var e protocol.Encoder
-	at := e.Begin(protocol.OpHello, 0, 1)
-	e.U32(protocol.ProtocolVersion)
-	e.U32(uint32(os.Getpid()))
-	e.Text(machine)
-	e.End(at)
-	if err := socket.Send(e.Bytes, nil); err != nil && err != unix.EPIPE { // else it may have said why
+	if err := socket.Send(greeting(machine), nil); err != nil && err != unix.EPIPE { // else it may have said why
 		return w, &LostError{Path: path, Reason: err}
 	}
 	socket.Stopped = ctx.Err

@@ -14,12 +14,11 @@ import (
 	"hamr/backends/backendtest"
 	"hamr/backends/host"
 	"hamr/gobuffer"
-	"hamr/store/internal/server"
 	"hamr/store/internal/wire"
 )
 
 // newDeviceClient is one whose runtime has devices of its own making, with the same UUIDs as others'.
-func newDeviceClient(t *testing.T, s *server.Server, devices int) *Client {
+func newDeviceClient(t *testing.T, s *served, devices int) *Client {
 	t.Helper()
 	r, err := gobuffer.NewRuntime(backendtest.NewFake(backendtest.FakeOptions{Devices: devices}), host.New())
 	require.NoError(t, err)
@@ -144,11 +143,11 @@ func TestWhatCannotBeSpilledIsPassedOver(t *testing.T) {
 	number, err := unix.Dup(int(file.Fd()))
 	require.NoError(t, err)
 	require.NoError(t, file.Close())
-	s.Mu.Lock() // as of a client that has lied
-	u := s.Objects[bad].Unit
+	s.Lock.Lock() // as of a client that has lied
+	u := s.Table.Objects[bad].Unit
 	u.Descriptor.Release()
 	u.Descriptor = wire.NewDescriptor(number)
-	s.Mu.Unlock()
+	s.Lock.Unlock()
 	var ids []ID
 	for i := range 8 {
 		ids = append(ids, makeObject(t, c, what, byte(i)))
@@ -174,17 +173,14 @@ func TestAChangedSpillFileOfADevicesIsFound(t *testing.T) {
 	c := newClient(t, s)
 	id := makeObject(t, c, bytesOn(1000, 0), 1)
 	makeObject(t, c, bytesOn(1000, 0), 2)
-	s.Mu.Lock()
-	_, err := s.Objects[id].Unit.Spilled.File.WriteAt([]byte{9}, 500)
-	s.Mu.Unlock()
+	file := spilledFile(t, s)
+	_, err := unix.Pwrite(file, []byte{9}, 500)
 	require.NoError(t, err)
 	_, err = c.Get(background, id, GetOptions{})
 	var failed *SystemError
 	require.ErrorAs(t, err, &failed)
 	assert.Contains(t, failed.Problem, "checksum")
-	s.Mu.Lock()
-	err = s.Objects[id].Unit.Spilled.File.Truncate(999)
-	s.Mu.Unlock()
+	err = unix.Ftruncate(file, 999)
 	require.NoError(t, err)
 	_, err = c.Get(background, id, GetOptions{})
 	require.ErrorAs(t, err, &failed)
@@ -192,13 +188,13 @@ func TestAChangedSpillFileOfADevicesIsFound(t *testing.T) {
 }
 
 func TestAServerThatCannotSpillDevices(t *testing.T) {
-	_, err := server.Listen(ServerOptions{Path: folder(t) + "/s.sock", SpillDevices: newRuntime(t)})
+	_, err := Listen(ServerOptions{Path: folder(t) + "/s.sock", SpillDevices: newRuntime(t)})
 	require.ErrorAs(t, err, new(*ArgumentError))
 	onHost, err := gobuffer.NewRuntime(host.New())
 	require.NoError(t, err)
-	_, err = server.Listen(ServerOptions{Path: folder(t) + "/s.sock", Spill: folder(t), SpillDevices: newRuntime(t)})
+	_, err = Listen(ServerOptions{Path: folder(t) + "/s.sock", Spill: folder(t), SpillDevices: newRuntime(t)})
 	require.ErrorAs(t, err, new(*ArgumentError), "there is no limit")
-	_, err = server.Listen(ServerOptions{Path: folder(t) + "/s.sock", DeviceLimit: 1, Spill: folder(t), SpillDevices: onHost})
+	_, err = Listen(ServerOptions{Path: folder(t) + "/s.sock", DeviceLimit: 1, Spill: folder(t), SpillDevices: onHost})
 	require.ErrorIs(t, err, backends.ErrUnavailable)
 	// Of a device that it does not know it evicts.
 	s := startServer(t, ServerOptions{DeviceLimit: 64 << 10, Spill: folder(t), SpillDevices: newRuntime(t)})

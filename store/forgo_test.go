@@ -14,11 +14,10 @@ import (
 	"hamr/backends/backendtest"
 	"hamr/backends/host"
 	"hamr/gobuffer"
-	"hamr/store/internal/server"
 )
 
 // forgoing is a client of a device that tells what it was asked for, and a server.
-func forgoing(t *testing.T) (*server.Server, *Client, *backendtest.Fake) {
+func forgoing(t *testing.T) (*served, *Client, *backendtest.Fake) {
 	t.Helper()
 	s := startServer(t, ServerOptions{})
 	device := backendtest.NewFake(backendtest.FakeOptions{Devices: 1})

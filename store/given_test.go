@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"hamr/store/internal/server"
 	"hamr/store/internal/wire"
 )
 
@@ -42,7 +41,7 @@ func TestASocketThatListensAlready(t *testing.T) {
 	id := makeObject(t, c, bytesOf(100), 7)
 	o, err := c.Get(background, id, GetOptions{})
 	require.NoError(t, err)
-	_, err = server.Listen(ServerOptions{Path: path})
+	_, err = Listen(ServerOptions{Path: path})
 	require.ErrorAs(t, err, new(*RefusedError))
 	require.NoError(t, first.Close())
 	assert.FileExists(t, path)
@@ -76,15 +75,15 @@ func TestASocketThatIsNone(t *testing.T) {
 	for want, descriptor := range map[string]int{
 		"no socket": int(file.Fd()), "a socket that does not listen": pair[0], "another kind of socket": stream, "a socket without a path": nowhere,
 	} {
-		_, err := server.Listen(ServerOptions{Socket: descriptor})
+		_, err := Listen(ServerOptions{Socket: descriptor})
 		require.ErrorAs(t, err, new(*ArgumentError))
 		require.ErrorContains(t, err, want)
 		_, err = unix.FcntlInt(uintptr(descriptor), unix.F_GETFD, 0)
 		require.NoError(t, err)
 	}
-	_, err = server.Listen(ServerOptions{Socket: -1})
+	_, err = Listen(ServerOptions{Socket: -1})
 	require.ErrorContains(t, err, "Socket")
 	path := filepath.Join(at, "right")
-	_, err = server.Listen(ServerOptions{Socket: listening(t, unix.SOCK_SEQPACKET, path), Path: filepath.Join(at, "wrong")})
+	_, err = Listen(ServerOptions{Socket: listening(t, unix.SOCK_SEQPACKET, path), Path: filepath.Join(at, "wrong")})
 	require.ErrorContains(t, err, path)
 }

@@ -35,8 +35,8 @@ func TestABookThatCannotBeWrittenDown(t *testing.T) {
 	x := holdMany(t, c, 1, bytesOf(100))[0]
 	other := bookOf(t, x.ID(), 1000)
 	left := 7
-	s.Mu.Lock()
-	s.Book.WriteAt = func(number int, bytes []byte, at int64) (int, error) {
+	s.Lock.Lock()
+	s.Table.Book.WriteAt = func(number int, bytes []byte, at int64) (int, error) {
 		if left--; left == 0 {
 			n, _ := unix.Pwrite(number, bytes[:len(bytes)/2], at)
 			return n, unix.ENOSPC
@@ -45,16 +45,16 @@ func TestABookThatCannotBeWrittenDown(t *testing.T) {
 		}
 		return unix.Pwrite(number, bytes, at)
 	}
-	s.Mu.Unlock()
+	s.Lock.Unlock()
 	remember := func() error {
 		return c.call(background, call{operation: protocol.OpRemember, descriptors: []int{other.Number}})
 	}
 	require.ErrorAs(t, remember(), new(*SystemError))
 	require.ErrorAs(t, remember(), new(*SystemError))
 	require.NoError(t, c.PutName(background, "meanwhile", x.ID(), false))
-	s.Mu.Lock()
-	s.Book.WriteAt = unix.Pwrite
-	s.Mu.Unlock()
+	s.Lock.Lock()
+	s.Table.Book.WriteAt = unix.Pwrite
+	s.Lock.Unlock()
 	require.NoError(t, remember())
 	for range 2 {
 		assert.EqualValues(t, 1001, s.Statistics().Names)

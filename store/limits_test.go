@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"hamr/backends"
 	"hamr/gobuffer"
@@ -151,9 +152,7 @@ func TestAChangedSpillFileIsFound(t *testing.T) {
 	c := newClient(t, s)
 	id := makeObject(t, c, bytesOf(1<<20), 1)
 	makeObject(t, c, bytesOf(1<<20), 2)
-	s.Mu.Lock()
-	_, err := s.Objects[id].Unit.Spilled.File.WriteAt([]byte{9}, 5000)
-	s.Mu.Unlock()
+	_, err := unix.Pwrite(spilledFile(t, s), []byte{9}, 5000)
 	require.NoError(t, err)
 	_, err = c.Get(background, id, GetOptions{})
 	var failed *SystemError

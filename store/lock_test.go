@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"hamr/store/internal/links"
 	"hamr/store/internal/protocol"
-	"hamr/store/internal/server"
 	"hamr/store/internal/wire"
 )
 
@@ -19,8 +19,8 @@ func TestALockFileThatWasRemoved(t *testing.T) {
 	first := startServer(t, ServerOptions{})
 	c := newClient(t, first)
 	id := makeObject(t, c, bytesOf(100), 7)
-	require.NoError(t, os.Remove(first.At+".lock"))
-	_, err := server.Listen(ServerOptions{Path: first.At})
+	require.NoError(t, os.Remove(first.Path()+".lock"))
+	_, err := Listen(ServerOptions{Path: first.Path()})
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused)
 	assert.ErrorContains(t, err, "a store serves it already")
@@ -32,22 +32,22 @@ func TestALockFileThatWasRemoved(t *testing.T) {
 // TestASocketThatWasRemoved has another server take the path: the end of the first takes nothing of its.
 func TestASocketThatWasRemoved(t *testing.T) {
 	first := startServer(t, ServerOptions{})
-	require.NoError(t, os.Remove(first.At))
-	require.NoError(t, os.Remove(first.At+".lock"))
-	second := startServer(t, ServerOptions{Path: first.At})
+	require.NoError(t, os.Remove(first.Path()))
+	require.NoError(t, os.Remove(first.Path()+".lock"))
+	second := startServer(t, ServerOptions{Path: first.Path()})
 	require.NoError(t, first.Close())
 	_, _, err := newClient(t, second).Exists(background, protocol.NewID())
 	require.NoError(t, err)
 	require.NoError(t, second.Close())
-	assert.NoFileExists(t, first.At)
+	assert.NoFileExists(t, first.Path())
 }
 
 // TestALockEndsWithItsServer though another process has a copy of the descriptor, as a forked child.
 func TestALockEndsWithItsServer(t *testing.T) {
 	path := filepath.Join(folder(t), "store.sock")
-	first, err := server.Listen(ServerOptions{Path: path})
+	first, err := Listen(ServerOptions{Path: path})
 	require.NoError(t, err)
-	for _, descriptor := range []int{first.Lock.Descriptor, first.Listener.Descriptor} {
+	for _, descriptor := range first.server.Parts().Descriptors {
 		copied, err := unix.FcntlInt(uintptr(descriptor), unix.F_DUPFD_CLOEXEC, 0)
 		require.NoError(t, err)
 		defer unix.Close(copied)
@@ -63,7 +63,7 @@ func TestALockEndsWithItsServer(t *testing.T) {
 // TestAServerThatDoesNotAnswer is one whose socket somebody has, and nobody reads.
 func TestAServerThatDoesNotAnswer(t *testing.T) {
 	path := filepath.Join(folder(t), "store.sock")
-	l, err := server.NewListener(path)
+	l, err := links.Listen(path)
 	require.NoError(t, err)
 	defer l.Close()
 	_, err = Connect(background, path, newRuntime(t))
@@ -83,17 +83,15 @@ func TestDescriptorsThatAForkedChildCloses(t *testing.T) {
 	s := startServer(t, ServerOptions{})
 	c := newClient(t, s)
 	makeObject(t, c, bytesOf(100_000), 1)
-	has := []int{s.Lock.Descriptor, s.Listener.Descriptor, s.Links.Poll.Descriptor, s.Links.Poll.Wake, c.socket.Descriptor}
-	s.Mu.Lock()
-	for _, o := range s.Objects {
+	has := append(s.Descriptors, s.Links.Poll.Descriptor, s.Links.Poll.Wake, c.socket.Descriptor)
+	s.Lock.Lock()
+	for _, o := range s.Table.Objects {
 		has = append(has, o.Unit.Descriptor.Number)
 	}
-	s.Mu.Unlock()
-	s.Links.Mu.Lock()
-	for _, k := range s.Links.Open {
+	s.Lock.Unlock()
+	for _, k := range s.Links.Here() {
 		has = append(has, k.Socket)
 	}
-	s.Links.Mu.Unlock()
 	require.Len(t, has, 7)
 	for i, descriptor := range has {
 		assert.True(t, is(descriptor), i)

@@ -7,8 +7,8 @@ import (
 
 	"hamr/backends"
 	"hamr/gobuffer"
+	"hamr/store/internal/devices"
 	"hamr/store/internal/protocol"
-	"hamr/store/internal/server"
 	"hamr/store/internal/wire"
 )
 
@@ -259,7 +259,7 @@ func (c *Client) deviceOf(id backends.UUID) (a backends.Allocator, device int, e
 
 func (c *Client) findDevice(id backends.UUID) (a backends.Allocator, device int, err error) {
 	err = &backends.UnavailableError{Backend: "store", Reason: "this process has no device " + id.String() + " whose memory it can map"}
-	server.EachDevice(c.runtime, func(its backends.UUID, at backends.Region) bool {
+	devices.Each(c.runtime, func(its backends.UUID, at backends.Region) bool {
 		if its == id {
 			a, device, err = at.Allocator, at.Device, nil
 		}

@@ -13,7 +13,6 @@ import (
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/store/internal/protocol"
-	"hamr/store/internal/server"
 )
 
 // modelObject is what the plain map knows of an object.
@@ -37,7 +36,7 @@ type modelLease struct {
 type model struct {
 	t        *testing.T
 	random   *rand.Rand
-	server   *server.Server
+	server   *served
 	clients  []*Client
 	objects  map[ID]*modelObject
 	ids      []ID // of all that were ever made

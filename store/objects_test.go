@@ -14,7 +14,6 @@ import (
 	"hamr/backends"
 	"hamr/gobuffer"
 	"hamr/store/internal/protocol"
-	"hamr/store/internal/server"
 )
 
 func TestAnObjectsLife(t *testing.T) {
@@ -152,7 +151,7 @@ func TestPutAndNames(t *testing.T) {
 		assert.NoError(t, err)
 		found <- id
 	}()
-	eventually(t, func() bool { s.Mu.Lock(); defer s.Mu.Unlock(); return len(s.WaitingNames) == 1 }, func() any { return "nobody waits" })
+	eventually(t, func() bool { return waits(s)[1] == 1 }, func() any { return "nobody waits" })
 	require.NoError(t, c.PutName(background, "three", id, false))
 	assert.Equal(t, id, <-found)
 	second := makeObject(t, c, bytesOf(1), 1)
@@ -191,7 +190,7 @@ func TestWaitListAndEvents(t *testing.T) {
 		assert.NoError(t, err)
 		ready <- got
 	}()
-	eventually(t, func() bool { s.Mu.Lock(); defer s.Mu.Unlock(); return len(s.WaitingIDs) == 3 }, func() any { return "nobody waits" })
+	eventually(t, func() bool { return waits(s)[0] == 3 }, func() any { return "nobody waits" })
 	for _, i := range []int{2, 0} {
 		o, err := builders[i].Seal(background)
 		require.NoError(t, err)
@@ -226,10 +225,10 @@ func TestWaitListAndEvents(t *testing.T) {
 // TestWhatIsBoundGoesWithItsSession also at a server that is started again, where its maker has it.
 func TestWhatIsBoundGoesWithItsSession(t *testing.T) {
 	path := filepath.Join(folder(t), "store.sock")
-	first, err := server.Listen(ServerOptions{Path: path})
+	first, err := Listen(ServerOptions{Path: path})
 	require.NoError(t, err)
 	go func() { _ = first.Serve(background) }()
-	c := newClient(t, first)
+	c := newClient(t, &served{Server: first})
 	what := bytesOf(100_000)
 	what.Session = true
 	id := makeObject(t, c, what, 1)

@@ -10,30 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/internal/deadline"
+	"hamr/store/internal/memory"
 	"hamr/store/internal/protocol"
-	"hamr/store/internal/server"
+	"hamr/store/internal/spill"
 )
-
-// TestUndoBesideARequestThatWaits has a client undo what it gave up while the server has a request of it wait.
-func TestUndoBesideARequestThatWaits(t *testing.T) {
-	s, err := server.NewServer(ServerOptions{})
-	require.NoError(t, err)
-	c := &server.Conversation{Server: s, Transport: silent{}, Hang: func() {}}
-	require.NoError(t, c.Handle(greeting(), nil))
-	packet := func(operation uint16, build func(*protocol.Encoder)) []byte {
-		var e protocol.Encoder
-		at := e.Begin(operation, 0, 7)
-		build(&e)
-		e.End(at)
-		return e.Bytes
-	}
-	require.NoError(t, c.Handle(packet(protocol.OpGetName, func(e *protocol.Encoder) { e.Text("nobody's"); e.U64(forever) }), nil))
-	require.NotNil(t, c.Session.Waiting)
-	require.NoError(t, c.Handle(packet(protocol.OpUndo, func(e *protocol.Encoder) { e.U64(7) }), nil))
-	require.NotNil(t, c.Session.Waiting)
-	require.Error(t, c.Handle(packet(protocol.OpExists, func(e *protocol.Encoder) { e.ID(protocol.NewID()) }), nil))
-	s.Leave(c, nil)
-}
 
 // TestWhatWasChangedIsToldSo has another server begin as soon as a client has the answer to a change.
 func TestWhatWasChangedIsToldSo(t *testing.T) {
@@ -46,12 +26,12 @@ func TestWhatWasChangedIsToldSo(t *testing.T) {
 			s := startServer(t, ServerOptions{})
 			c := newClient(t, s)
 			b := beginObject(t, c, bytesOf(100), 1)
-			s.Mu.Lock()
+			s.Lock.Lock()
 			changed := make(chan error)
 			go func() { changed <- change(c, b.ID()) }()
 			time.Sleep(20 * time.Millisecond) // the request is under way
 			c.mu.Lock()
-			s.Mu.Unlock()
+			s.Lock.Unlock()
 			soon := deadline.Until(background, time.Now().Add(50*time.Millisecond))
 			defer soon.End()
 			if c.take(soon) == nil { // the next one who asks the server, or tells another one
@@ -80,15 +60,15 @@ func TestADeletionThatIsLearnedWhileRoomIsMade(t *testing.T) {
 	other := newClient(t, small)
 	makeObject(t, other, bytesOf(1<<20), 1)
 	spilled := make(chan struct{})
-	small.Mu.Lock()
-	small.OpenSpill = func(folder string) (*os.File, error) {
-		small.Mu.Lock()
-		small.NoteOf(protocol.OpDelete, x.ID(), true)
-		small.Mu.Unlock()
+	small.Lock.Lock()
+	small.Table.Memory.OpenFile = func(folder string) (*os.File, error) {
+		small.Lock.Lock()
+		small.Table.NoteOf(protocol.OpDelete, x.ID(), true)
+		small.Lock.Unlock()
 		close(spilled)
-		return server.OpenSpill(folder)
+		return spill.Open(folder)
 	}
-	small.Mu.Unlock()
+	small.Lock.Unlock()
 	c.give()
 	rejoin(t, c)
 	<-spilled
@@ -108,11 +88,11 @@ func TestNothingIsEvictedForWhatDoesNotFit(t *testing.T) {
 	what.Evictable = true
 	id := makeObject(t, c, what, 1)
 	pretend := func(more int64) {
-		s.Mu.Lock()
-		defer s.Mu.Unlock()
-		s.Open += more
+		s.Lock.Lock()
+		defer s.Lock.Unlock()
+		s.Table.Memory.Units += more
 	}
-	few := server.MostUnits(s.Options.MaxSessions) - 1
+	few := memory.MostUnits(4096) - 1
 	pretend(few)
 	_, err := c.Create(background, bytesOf(2<<20))
 	full := (*FullError)(nil)

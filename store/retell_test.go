@@ -14,11 +14,10 @@ import (
 	"hamr/internal/deadline"
 	"hamr/store/internal/book"
 	"hamr/store/internal/protocol"
-	"hamr/store/internal/server"
 )
 
 // restart has another server of a path follow one, in this process.
-func restart(t *testing.T, s *server.Server) *server.Server {
+func restart(t *testing.T, s *served) *served {
 	t.Helper()
 	require.NoError(t, s.Close())
 	return startServer(t, ServerOptions{Path: s.Path()})
@@ -128,9 +127,9 @@ func TestWhatThereWasNoRoomForIsToldLater(t *testing.T) {
 	require.NoError(t, err)
 	eventually(t, func() bool { return small.Statistics().Objects == 3 }, func() any { return small.Statistics() })
 	expects := func() uint64 {
-		small.Mu.Lock()
-		defer small.Mu.Unlock()
-		return small.Book.Expects
+		small.Lock.Lock()
+		defer small.Lock.Unlock()
+		return small.Table.Book.Expects
 	}
 	until := expects()
 	eventually(t, func() bool { return book.Clock() > until }, func() any { return until })

@@ -113,15 +113,16 @@ func TestAWatchThatDoesNotBeginLeavesNoConnection(t *testing.T) {
 		released := make(chan struct{})
 		go func() {
 			for {
-				s.Mu.Lock()
-				n := len(s.Sessions)
-				if n >= 2 { // it was greeted
+				s.Lock.Lock()
+				var f Statistics
+				s.Table.Figures(&f)
+				if f.Sessions >= 2 { // it was greeted
 					cancel()
 					time.Sleep(50 * time.Millisecond)
-					s.Mu.Unlock()
+					s.Lock.Unlock()
 					break
 				}
-				s.Mu.Unlock()
+				s.Lock.Unlock()
 			}
 			close(released)
 		}()
@@ -175,11 +176,11 @@ func TestASlabThatCameBackAsAnotherOne(t *testing.T) {
 	require.NoError(t, reader.take(background))
 	_ = reader.lose(context.Canceled)
 	eventually(t, func() bool { return s.Statistics().Leases == 0 }, func() any { return s.Statistics() })
-	s.Mu.Lock()
-	u := s.Objects[x].Unit
-	require.NoError(t, s.Spill(u))
-	require.NotNil(t, u.Spilled)
-	s.Mu.Unlock()
+	s.Lock.Lock()
+	u := s.Table.Objects[x].Unit
+	require.NoError(t, s.Table.Memory.Spill(u))
+	require.True(t, u.IsSpilled())
+	s.Lock.Unlock()
 	reader.give()
 	socketOf := func() *wire.WaitingSocket {
 		_ = reader.take(background)

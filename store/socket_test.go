@@ -78,9 +78,7 @@ func TestWaitingAgainNeedsNoOtherConnection(t *testing.T) {
 	s := startServer(t, ServerOptions{})
 	c := newClient(t, s)
 	links := func() uint64 {
-		s.Links.Mu.Lock()
-		defer s.Links.Mu.Unlock()
-		return s.Links.Last
+		return s.Links.Added()
 	}
 	begun := links()
 	for range 50 {

@@ -13,11 +13,10 @@ import (
 	"hamr/backends"
 	"hamr/gobuffer"
 	"hamr/store/internal/protocol"
-	"hamr/store/internal/server"
 )
 
 // waitReady waits until there is ready memory of some bytes.
-func waitReady(t testing.TB, s *server.Server, size int64) {
+func waitReady(t testing.TB, s *served, size int64) {
 	t.Helper()
 	eventually(t, func() bool { return s.Statistics().Memories[0].Ready == size }, func() any { return s.Statistics() })
 }
@@ -188,7 +187,7 @@ func TestReadyMemoryOfKilledClients(t *testing.T) {
 func TestAServerEndsWhileItMakesMemoryReady(t *testing.T) {
 	before := openDescriptors(t, os.Getpid())
 	for range 5 {
-		s, err := server.Listen(ServerOptions{Path: folder(t) + "/store.sock", HostLimit: 1 << 30, Ready: 256 << 20})
+		s, err := Listen(ServerOptions{Path: folder(t) + "/store.sock", HostLimit: 1 << 30, Ready: 256 << 20})
 		require.NoError(t, err)
 		require.NoError(t, s.Close())
 	}
@@ -197,7 +196,7 @@ func TestAServerEndsWhileItMakesMemoryReady(t *testing.T) {
 
 func TestReadyMemoryIsNoMoreThanTheLimit(t *testing.T) {
 	for _, ready := range []int64{-1, 1<<20 + 1} {
-		_, err := server.NewServer(ServerOptions{HostLimit: 1 << 20, Ready: ready})
+		_, err := Listen(ServerOptions{Path: folder(t) + "/store.sock", HostLimit: 1 << 20, Ready: ready})
 		var wrong *ArgumentError
 		require.ErrorAs(t, err, &wrong)
 		assert.Contains(t, err.Error(), "Ready")

@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/backends"
-	"hamr/store/internal/server"
+	"hamr/store/internal/memory"
+	"hamr/store/internal/spill"
 )
 
 const oneUnit = 64 << 10
 
 // spillingServer has room for one object on each device.
-func spillingServer(t *testing.T, path string, limit int64) *server.Server {
+func spillingServer(t *testing.T, path string, limit int64) *served {
 	t.Helper()
 	return startServer(t, ServerOptions{Path: path, DeviceLimit: limit, Spill: folder(t), SpillDevices: newRuntime(t)})
 }
@@ -54,9 +55,9 @@ func TestAnotherServerIsToldOfWhatItHasSpilled(t *testing.T) {
 		b.give()
 		_, _, err = b.Exists(background, id)
 		require.NoError(t, err)
-		s.Mu.Lock()
-		assert.Zero(t, s.Objects[id].Leases, "B has other memory")
-		s.Mu.Unlock()
+		s.Lock.Lock()
+		assert.Zero(t, s.Table.Objects[id].Leases, "B has other memory")
+		s.Lock.Unlock()
 		assert.Equal(t, byte(5), contents(t, ofB.Array())[oneUnit-1])
 		require.NoError(t, b.Delete(background, id, true))
 		kept, err := a.Get(background, other, GetOptions{})
@@ -77,11 +78,11 @@ func TestADeviceOfWhichAllIsSpilledIsKnown(t *testing.T) {
 	c := newClient(t, s)
 	spilled, gone := makeObject(t, c, bytesOn(oneUnit, 0), 5), makeObject(t, c, bytesOn(oneUnit, 0), 6)
 	require.NoError(t, c.Delete(background, gone, false))
-	s.Mu.Lock()
-	for i := range server.MostDomains + 6 { // as objects on devices of these would
-		s.DomainOf(backends.UUID{0xff, byte(i + 1)})
+	s.Lock.Lock()
+	for i := range memory.MostDomains + 6 { // as objects on devices of these would
+		s.Table.Memory.Domain(backends.UUID{0xff, byte(i + 1)})
 	}
-	s.Mu.Unlock()
+	s.Lock.Unlock()
 	o, err := c.Get(background, spilled, GetOptions{})
 	require.NoError(t, err)
 	_, err = c.Create(background, bytesOn(oneUnit, 0))
@@ -103,11 +104,11 @@ func TestRoomThatIsBeingMadeIsWaitedFor(t *testing.T) {
 			done <- err
 		}()
 		for moving := false; !moving && s.Statistics().Spills == 0; {
-			s.Mu.Lock()
-			for _, o := range s.Objects {
+			s.Lock.Lock()
+			for _, o := range s.Table.Objects {
 				moving = moving || o.Unit.Moving
 			}
-			s.Mu.Unlock()
+			s.Lock.Unlock()
 		}
 		_, err := b.Create(background, what)
 		require.NoError(t, err)
@@ -116,16 +117,17 @@ func TestRoomThatIsBeingMadeIsWaitedFor(t *testing.T) {
 }
 
 // fullFolder has a server's folder for spilled files have room for some bytes.
-func fullFolder(s *server.Server, room int64) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.OpenSpill = func(folder string) (*os.File, error) {
-		s.Mu.Lock()
-		defer s.Mu.Unlock()
-		if s.SpilledBytes+oneUnit > room {
+func fullFolder(s *served, room int64) {
+	s.Lock.Lock()
+	defer s.Lock.Unlock()
+	s.Table.Memory.OpenFile = func(folder string) (*os.File, error) {
+		s.Lock.Lock()
+		defer s.Lock.Unlock()
+		var f Statistics
+		if s.Table.Figures(&f); f.Spilled+oneUnit > room {
 			return os.OpenFile("/dev/full", os.O_RDWR, 0)
 		}
-		return server.OpenSpill(folder)
+		return spill.Open(folder)
 	}
 }
 

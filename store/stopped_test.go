@@ -145,14 +145,14 @@ func TestWhatIsSealedForNobodyGoes(t *testing.T) {
 				case stands && asking:
 					cancel()
 				case !stands && !asking:
-					s.Mu.Lock()
-					if stands = len(s.Objects) > 0; !stands {
-						s.Mu.Unlock()
+					s.Lock.Lock()
+					if stands = len(s.Table.Objects) > 0; !stands {
+						s.Lock.Unlock()
 					}
 				}
 			}}, c)
 			require.True(t, stands)
-			s.Mu.Unlock()
+			s.Lock.Unlock()
 			require.ErrorIs(t, err, context.Canceled)
 			eventually(t, func() bool {
 				_, _, err := c.Exists(background, protocol.NewID()) // the reply that nobody waited for is in front of this one's
@@ -214,9 +214,7 @@ func TestWhoWaitsLearnsOfAServersDeath(t *testing.T) {
 	go func() { _, err := c.GetName(background, "nobody's", true); ended <- err }()
 	go func() { _, err := w.Next(background); ended <- err }()
 	eventually(t, func() bool {
-		s.Mu.Lock()
-		defer s.Mu.Unlock()
-		return len(s.WaitingIDs) == 1 && len(s.WaitingNames) == 1
+		return waits(s) == [2]int{1, 1}
 	}, func() any { return "nobody waits" })
 	require.NoError(t, s.Close())
 	for range 3 {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"hamr/backends/host"
 	"hamr/gobuffer"
 	"hamr/store/internal/server"
+	"hamr/store/internal/wire"
 )
 
 var background = context.Background()
@@ -40,12 +42,19 @@ func folder(t testing.TB) string {
 	return name
 }
 
-func startServer(t testing.TB, o ServerOptions) *server.Server {
+// served is a server that serves, and what it is made of.
+type served struct {
+	*Server
+	server.Parts
+	Options ServerOptions
+}
+
+func startServer(t testing.TB, o ServerOptions) *served {
 	t.Helper()
 	if o.Path == "" && o.Socket == 0 {
 		o.Path = filepath.Join(folder(t), "store.sock")
 	}
-	s, err := server.Listen(o)
+	s, err := Listen(o)
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(background) }()
@@ -53,10 +62,43 @@ func startServer(t testing.TB, o ServerOptions) *server.Server {
 		require.NoError(t, s.Close())
 		require.NoError(t, <-done)
 	})
-	return s
+	return &served{s, s.server.Parts(), o}
 }
 
-func newClient(t testing.TB, s *server.Server) *Client {
+// hello is a client's greeting.
+func hello(t testing.TB) []byte {
+	t.Helper()
+	machine, err := wire.BootID()
+	require.NoError(t, err)
+	return greeting(machine)
+}
+
+// waits is for how many objects, and for how many names, requests wait.
+func waits(s *served) [2]int {
+	s.Lock.Lock()
+	defer s.Lock.Unlock()
+	ids, names := s.Table.Watch.Waits()
+	return [2]int{ids, names}
+}
+
+// spilledFile is the descriptor of the file that a server has spilled to, if it is one.
+func spilledFile(t testing.TB, s *served) (descriptor int) {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	var found []int
+	for _, entry := range list {
+		if name, _ := os.Readlink("/proc/self/fd/" + entry.Name()); strings.HasPrefix(name, s.Options.Spill+"/") {
+			number, err := strconv.Atoi(entry.Name())
+			require.NoError(t, err)
+			found = append(found, number)
+		}
+	}
+	require.Len(t, found, 1)
+	return found[0]
+}
+
+func newClient(t testing.TB, s *served) *Client {
 	t.Helper()
 	c, err := Connect(background, s.Path(), newRuntime(t))
 	require.NoError(t, err)
@@ -129,7 +171,7 @@ func gone(t testing.TB, c *Client) {
 }
 
 // empty waits until no lease is left and no byte counted beside those that are ready.
-func empty(t testing.TB, s *server.Server) {
+func empty(t testing.TB, s *served) {
 	t.Helper()
 	eventually(t, func() bool {
 		f := s.Statistics()
@@ -137,9 +179,9 @@ func empty(t testing.TB, s *server.Server) {
 		for _, m := range f.Memories {
 			ok = ok && m.Used == m.Ready && m.Lingering == 0
 		}
-		s.Mu.Lock()
-		defer s.Mu.Unlock()
-		ok = ok && s.Open == 0
+		s.Lock.Lock()
+		defer s.Lock.Unlock()
+		ok = ok && s.Table.Memory.Units == 0
 		return ok
 	}, func() any { return s.Statistics() })
 }

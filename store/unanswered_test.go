@@ -8,13 +8,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"hamr/store/internal/server"
 )
 
 // leaseKept has a client keep a lease of an object that may be evicted, and returns what checks that it has it still,
 // by the same session.
-func leaseKept(t *testing.T, s *server.Server, c *Client) (check func()) {
+func leaseKept(t *testing.T, s *served, c *Client) (check func()) {
 	t.Helper()
 	what := bytesOf(100)
 	what.Evictable = true

@@ -76,8 +76,9 @@ const MostOrphans = 1 << 16
 // New returns a book without a file. isThere reports whether there is an object.
 func New(limit int64, isThere func(protocol.ID) bool) *Book {
 	return &Book{
-		File: newFile(), ID: protocol.NewID(), isThere: isThere, Facts: map[string]*Entry{}, Objects: map[protocol.ID]*subject{},
-		gone: chain.Chain[subject]{Neighbours: func(o *subject) *chain.Neighbours[subject] { return &o.ofGone }}, dropped: newFacts(),
+		File: newFile(), ID: protocol.NewID(), isThere: isThere,
+		Facts: map[string]*Entry{}, Objects: map[protocol.ID]*subject{}, dropped: newFacts(),
+		gone:        chain.Chain[subject]{Neighbours: func(o *subject) *chain.Neighbours[subject] { return &o.ofGone }},
 		MostOrphans: MostOrphans, Limit: limit, Read: map[protocol.ID]struct{}{},
 	}
 }
@@ -173,8 +174,8 @@ func (b *Book) Learn(list []Told, before uint64) (newer []*Entry) {
 	return newer
 }
 
-// ReadsAtMost is how many bytes of another server's book are read. The facts that hold have at most twice the limit there,
-// and its file less than three times as many bytes and some more.
+// ReadsAtMost is how many bytes of another server's book are read. There the facts that hold have at most twice the
+// limit, and the file has less than three times as many bytes and some more.
 func (b *Book) ReadsAtMost() int64 { return 8*min(b.Limit, 1<<56) + 16*SpareBytes }
 
 // enter keeps a fact in place of the one that held of its subject. It is pending then.
@@ -257,8 +258,8 @@ func (b *Book) Went(id protocol.ID) {
 	}
 }
 
-// isFull reports whether a fact has to be forgotten: more than MostOrphans are of no object there is, or all together have
-// more bytes than the limit. While clients may still tell of objects, that is twice the limit, however many they are.
+// isFull reports whether a fact has to be forgotten: more than MostOrphans are of no object there is, or all together
+// have more bytes than the limit. While clients may still tell of objects, twice the limit counts, and not their number.
 func (b *Book) isFull() bool {
 	if b.Orphans == 0 || b.Orphans <= b.MostOrphans && b.File.Bytes <= b.Limit {
 		return false

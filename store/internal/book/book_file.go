@@ -197,12 +197,15 @@ func (b *File) clean() (more bool) {
 
 // Open returns which book a descriptor is of, and where it begins.
 func Open(number int) (id protocol.ID, at int64, err error) {
+	refused := func(value string) error {
+		return &protocol.ArgumentError{Argument: "book", Value: value, Accepted: "what a server has sent"}
+	}
 	if _, err := unix.FcntlInt(uintptr(number), unix.F_GET_SEALS, 0); err != nil {
-		return id, 0, &protocol.ArgumentError{Argument: "book", Value: "a descriptor of something else", Accepted: "what a server has sent"}
+		return id, 0, refused("a descriptor of something else")
 	}
 	var head [Header]byte
 	if n, err := unix.Pread(number, head[:], 0); err != nil || n < len(head) {
-		return id, 0, &protocol.ArgumentError{Argument: "book", Value: fmt.Sprintf("a file of %d bytes", n), Accepted: "what a server has sent"}
+		return id, 0, refused(fmt.Sprintf("a file of %d bytes", n))
 	}
 	return protocol.ID(head[:startAt]), int64(binary.LittleEndian.Uint64(head[startAt:])), nil
 }

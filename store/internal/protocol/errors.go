@@ -75,8 +75,10 @@ const (
 
 // FullError says that there is no room for an object: what could be evicted was not enough.
 type FullError struct {
-	Memory  string // "host", a device's UUID, "table": what is known of objects, or, in place of bytes, "descriptors" of memory, "connections"
-	Needed  int64  // bytes
+	// Memory is "host", a device's UUID or "table", which is what is known of objects. Numbers are of bytes then. It may
+	// also be "descriptors" of memory, or "connections".
+	Memory  string
+	Needed  int64 // bytes
 	Limit   int64
 	Used    int64
 	Holders []Holder // who has most first, at most 16
@@ -85,21 +87,23 @@ type FullError struct {
 func (e *FullError) Error() string {
 	var b strings.Builder
 	if e.Memory == MemoryDescriptors {
-		return fmt.Sprintf("the store is full: its process can open %d file descriptors (RLIMIT_NOFILE, ulimit -n), and has %d of memory: "+
-			"each object of %d KiB and more has one, and so has each block of smaller ones", e.Limit, e.Used, LargeFrom>>10)
+		return fmt.Sprintf("the store is full: its process can open %d file descriptors (RLIMIT_NOFILE, ulimit -n), "+
+			"and has %d of memory: each object of %d KiB and more has one, and so has each block of smaller ones",
+			e.Limit, e.Used, LargeFrom>>10)
 	}
 	if e.Memory == MemoryConnections {
 		return fmt.Sprintf("the store is full: it has as many connections as it may have, %d: close others first", e.Limit)
 	}
-	fmt.Fprintf(&b, "the store is full: %d bytes are needed, and %d of %d are in use (%s)", e.Needed, e.Used, e.Limit, e.Memory)
+	fmt.Fprintf(&b, "the store is full: %d bytes are needed, and %d of %d are in use (%s)",
+		e.Needed, e.Used, e.Limit, e.Memory)
 	switch {
 	case e.Needed > e.Limit:
 		b.WriteString("; that never fits: the limit is less")
 	case e.Memory == "table":
 		b.WriteString("; each object has an entry there until it is deleted")
 	default:
-		b.WriteString("; nothing more may go: an object goes if no process has it, it is not pinned and it was made evictable, " +
-			"which a server that spills to files (--spill) does not ask for")
+		b.WriteString("; nothing more may go: an object goes if no process has it, it is not pinned and it was made " +
+			"evictable, which a server that spills to files (--spill) does not ask for")
 	}
 	for i, h := range e.Holders {
 		if i == 0 {

@@ -19,7 +19,9 @@ const (
 
 // String returns the kind in lower case.
 func (k EventKind) String() string {
-	names := [...]string{"none", "created", "sealed", "deleted", "evicted", "spilled", "restored", "named", "unnamed", "missed"}
+	names := [...]string{
+		"none", "created", "sealed", "deleted", "evicted", "spilled", "restored", "named", "unnamed", "missed",
+	}
 	if int(k) >= len(names) {
 		return "unknown"
 	}

@@ -15,7 +15,8 @@ const (
 // MetadataWithin refuses what is no JSON that every client can read, or too much of it.
 func MetadataWithin(metadata []byte, most int) error {
 	if len(metadata) > most {
-		return &ArgumentError{Argument: "metadata", Value: fmt.Sprintf("%d bytes", len(metadata)), Accepted: fmt.Sprintf("at most %d", most)}
+		value := fmt.Sprintf("%d bytes", len(metadata))
+		return &ArgumentError{Argument: "metadata", Value: value, Accepted: fmt.Sprintf("at most %d", most)}
 	}
 	return CheckMetadata(metadata)
 }

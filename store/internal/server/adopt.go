@@ -7,23 +7,29 @@ import (
 
 	"hamr/backends"
 	"hamr/store/internal/book"
+	"hamr/store/internal/memory"
+	"hamr/store/internal/objects"
 	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
 
-// checkHeld refuses a descriptor that is not of memory of a size which cannot change. Of sealed
-// memory nobody may map it for writing any more.
+// checkHeld refuses a descriptor that is not of memory of a size which cannot change. If the memory is sealed, the
+// kernel must not let anybody map it for writing.
 func checkHeld(number int, size int64, sealed bool) (file unix.Stat_t, err error) {
+	refused := func(value, accepted string) (unix.Stat_t, error) {
+		return file, &protocol.ArgumentError{Argument: "memory", Value: value, Accepted: accepted}
+	}
 	seals, err := unix.FcntlInt(uintptr(number), unix.F_GET_SEALS, 0)
 	if err != nil {
-		return file, &protocol.ArgumentError{Argument: "memory", Value: "a descriptor of something else", Accepted: "shared memory"}
+		return refused("a descriptor of something else", "shared memory")
 	}
 	const sized = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
 	if err := unix.Fstat(number, &file); err != nil || file.Size != size || seals&sized != sized {
-		return file, &protocol.ArgumentError{Argument: "memory", Value: fmt.Sprintf("%d bytes with seals %#x", file.Size, seals), Accepted: fmt.Sprintf("%d bytes whose size is sealed", size)}
+		return refused(fmt.Sprintf("%d bytes with seals %#x", file.Size, seals),
+			fmt.Sprintf("%d bytes whose size is sealed", size))
 	}
 	if sealed && seals&sealsWriting == 0 {
-		return file, &protocol.ArgumentError{Argument: "memory", Value: fmt.Sprintf("with seals %#x", seals), Accepted: "memory that is sealed against writing"}
+		return refused(fmt.Sprintf("with seals %#x", seals), "memory that is sealed against writing")
 	}
 	return file, nil
 }
@@ -39,13 +45,20 @@ func isSealed(number int) bool {
 // sameFile reports whether two descriptors are of the same memory.
 func sameFile(a, b int) bool {
 	var first, second unix.Stat_t
-	return unix.Fstat(a, &first) == nil && unix.Fstat(b, &second) == nil && first.Dev == second.Dev && first.Ino == second.Ino
+	return unix.Fstat(a, &first) == nil && unix.Fstat(b, &second) == nil &&
+		first.Dev == second.Dev && first.Ino == second.Ino
 }
 
-// holdUnit learns of a slab that a client has, of which objects follow.
-func (c *Conversation) holdUnit(d *protocol.Decoder, e *protocol.Encoder) error {
+// canBeSlab reports whether there are slabs of some bytes, for objects of some.
+func canBeSlab(size, each int64) bool {
+	return each >= protocol.Smallest && each <= protocol.LargeFrom && each == protocol.PlaceOf(each) &&
+		size >= each && size <= memory.MostSlab && size%protocol.PageSize == 0
+}
+
+// holdUnit learns of a slab that a client has, and of which it tells the objects next.
+func (c *conversation) holdUnit(d *protocol.Decoder) error {
 	id, size, each := d.ID(), int64(d.Size()), int64(d.Size())
-	if d.Broken == "" && (each < protocol.Smallest || each > protocol.LargeFrom || each != protocol.PlaceOf(each) || size < each || size > mostSlab || size%protocol.PageSize != 0) {
+	if d.Broken == "" && !canBeSlab(size, each) {
 		d.Fail("a slab of %d bytes for objects of %d", size, each)
 	}
 	if err := d.Done(); err != nil {
@@ -57,157 +70,194 @@ func (c *Conversation) holdUnit(d *protocol.Decoder, e *protocol.Encoder) error 
 	if _, err := checkHeld(c.descriptors[0], size, true); err != nil {
 		return err
 	}
-	s := c.Server
-	u := s.units[id]
+	u, lingers := c.server.table.Memory.Slab(id)
 	switch {
-	case u == nil && s.lingering[id] != nil:
+	case u == nil && lingers:
 		return &protocol.NotFoundError{ID: id}
 	case u == nil:
-		u = &unit{id: id, domain: s.DomainOf(backends.UUID{}), size: size, each: each, knownBy: map[*session]struct{}{}}
-		if err := s.take(u.domain, size); err != nil {
+		var err error
+		if u, err = c.server.table.Memory.Adopt(id, size, each); err != nil {
 			return err
 		}
-		if s.units[id] != nil { // another client was first while something was spilled
-			s.unclaim(u)
-			return &protocol.NotFoundError{ID: id}
-		}
-		u.places = make([]*object, size/each)
 		u.Descriptor = wire.NewDescriptor(c.descriptors[0])
 		c.descriptors = nil
-		s.units[id] = u
-	case u.Descriptor == nil || u.size != size || u.each != each || !sameFile(u.Descriptor.Number, c.descriptors[0]):
+	case u.Descriptor == nil || u.Size != size || u.Each != each || !sameFile(u.Descriptor.Number, c.descriptors[0]):
 		return &protocol.NotFoundError{ID: id}
 	}
-	u.knownBy[c.Session] = struct{}{}
-	c.Session.known[u] = struct{}{}
+	c.session.Memory.Learn(u)
 	return nil
 }
 
-// own has an object that is not sealed be its maker's.
-func (c *Conversation) own(o *object, maker bool) {
-	if maker && !o.Sealed && o.owner == nil {
-		o.owner = c.Session
-		c.Session.unsealed[o] = struct{}{}
+// held is what a client tells of an object that it has.
+type held struct {
+	protocol.Told
+	id      protocol.ID
+	times   int64 // leases
+	where   uint8
+	slab    protocol.ID
+	at      int64 // in the slab
+	size    int64 // of its own memory
+	maker   bool  // the client has made it
+	session bool  // it ends with the session
+}
+
+const heldFlags = protocol.FlagEvictable | protocol.FlagPinned | protocol.FlagSealed | protocol.FlagUnsafe |
+	protocol.FlagSession
+
+// decodeHeld reads it. What the packet holds is copied.
+func decodeHeld(d *protocol.Decoder) (h held, err error) {
+	h.id, h.times, h.where, h.slab, h.at = d.ID(), int64(d.U32()), d.U8(), d.ID(), int64(d.Size())
+	h.size = int64(d.Size())
+	flags := d.U8()
+	h.Device, h.Bytes = backends.UUID(d.ID()), int64(d.Size())
+	layout, raw := protocol.DecodeLayout(d)
+	metadata := d.Blob()
+	onDevice := h.Device != (backends.UUID{})
+	if d.Broken == "" && (flags&^heldFlags != 0 || int64(layout.NBytes()) != h.Bytes || h.times < 1 ||
+		h.where > protocol.OnDevice || (h.where == protocol.Nowhere) != (h.Bytes == 0) ||
+		(h.where != protocol.Nowhere && (h.where == protocol.OnDevice) != onDevice)) {
+		d.Fail("an object that is held and cannot be: flags %#x, %d bytes of %d, %d leases, place %d",
+			flags, h.Bytes, layout.NBytes(), h.times, h.where)
 	}
+	if err := d.Done(); err != nil {
+		return h, err
+	}
+	h.Layout, h.Metadata = append([]byte(nil), raw...), append([]byte(nil), metadata...)
+	h.Evicts, h.Pinned = flags&protocol.FlagEvictable != 0, flags&protocol.FlagPinned != 0
+	h.Sealed, h.maker = flags&protocol.FlagSealed != 0, flags&protocol.FlagUnsafe == 0
+	h.session = flags&protocol.FlagSession != 0
+	return h, nil
 }
 
 // hold learns of an object that a client has, and gives it leases of it.
-func (c *Conversation) hold(d *protocol.Decoder, e *protocol.Encoder) error {
-	id, times, where, slab, at := d.ID(), int64(d.U32()), d.U8(), d.ID(), int64(d.Size())
-	size := int64(d.Size())
-	flags := d.U8()
-	device, bytes := backends.UUID(d.ID()), int64(d.Size())
-	layout, raw := protocol.DecodeLayout(d)
-	metadata := d.Blob()
-	if d.Broken == "" && (flags&^(protocol.FlagEvictable|protocol.FlagPinned|protocol.FlagSealed|protocol.FlagUnsafe|protocol.FlagSession) != 0 || int64(layout.NBytes()) != bytes || times < 1 || where > protocol.OnDevice ||
-		(where == protocol.Nowhere) != (bytes == 0) || (where != protocol.Nowhere && (where == protocol.OnDevice) != (device != backends.UUID{}))) {
-		d.Fail("an object that is held and cannot be: flags %#x, %d bytes of %d, %d leases, place %d", flags, bytes, layout.NBytes(), times, where)
-	}
-	if err := d.Done(); err != nil {
+func (c *conversation) hold(d *protocol.Decoder) error {
+	h, err := decodeHeld(d)
+	if err != nil {
 		return err
 	}
-	s := c.Server
-	if err := protocol.MetadataWithin(metadata, s.Options.MaxMetadata); err != nil {
+	if err := protocol.MetadataWithin(h.Metadata, c.server.options.MaxMetadata); err != nil {
 		return err
 	}
-	if where == protocol.OwnMemory || where == protocol.OnDevice {
+	if h.where == protocol.OwnMemory || h.where == protocol.OnDevice {
 		if err := c.one("object's memory"); err != nil {
 			return err
 		}
 	}
-	sealed, maker := flags&protocol.FlagSealed != 0, flags&protocol.FlagUnsafe == 0
-	if _, known := s.Book.Of(protocol.OpSeal, id); known || (where == protocol.OwnMemory && isSealed(c.descriptors[0])) {
+	table := c.server.table
+	_, known := table.Book.Of(protocol.OpSeal, h.id)
+	if known || (h.where == protocol.OwnMemory && isSealed(c.descriptors[0])) {
 		//mutate:remove who got an object before its seal is believed
-		sealed = true // since this client got it
+		h.Sealed = true // since this client got it
 	}
-	if o := s.Objects[id]; o != nil {
-		// The first who told of it was believed. It must be the same memory.
-		u := o.Unit
-		if o.Bytes != bytes || o.Device != device || (u != nil && u.Descriptor == nil) ||
-			(where == protocol.OwnMemory && (u == nil || !sameFile(u.Descriptor.Number, c.descriptors[0]))) ||
-			(where == protocol.OnDevice && (u == nil || u.replaced)) ||
-			(where == protocol.InSlab && (u == nil || u.id != slab || int64(o.place)*u.each != at)) {
-			return &protocol.NotFoundError{ID: id}
-		}
-		if sealed {
-			s.settle(o)
-		} else {
-			c.own(o, maker)
-		}
-		if flags&protocol.FlagSession != 0 {
-			c.bind(o)
-		}
-		s.lease(c.Session, o, times)
-		s.Book.Expect(book.ToldAgain)
-		return nil
+	if o := table.Objects[h.id]; o != nil {
+		return c.holdMore(o, &h)
 	}
-	if _, deleted := s.Book.Of(protocol.OpDelete, id); deleted {
-		return &protocol.NotFoundError{ID: id}
+	if _, deleted := table.Book.Of(protocol.OpDelete, h.id); deleted {
+		return &protocol.NotFoundError{ID: h.id}
 	}
-	o := &object{
-		Told: protocol.Told{
-			Bytes: bytes, Device: device, Layout: append([]byte(nil), raw...), Metadata: append([]byte(nil), metadata...),
-			Evicts: flags&protocol.FlagEvictable != 0, Pinned: flags&protocol.FlagPinned != 0, Sealed: sealed,
-		},
-		id: id, learned: true,
-	}
-	if err := s.tableRoom(o.tableBytes()); err != nil {
+	o := &objects.Object{Told: h.Told, Tenant: memory.Tenant{ID: h.id}, Learned: true}
+	if err := table.Room(o.TableBytes()); err != nil {
 		return err
 	}
-	var place int32
-	var u *unit
-	switch where {
-	case protocol.OwnMemory, protocol.OnDevice:
-		if size < bytes || (where == protocol.OwnMemory && size != protocol.RoundUp(bytes, protocol.PageSize)) {
-			return &protocol.ProtocolError{Problem: fmt.Sprintf("%d bytes of memory for %d", size, bytes)}
-		}
-		if where == protocol.OwnMemory {
-			if _, err := checkHeld(c.descriptors[0], size, sealed); err != nil {
-				return err
-			}
-		}
-		var err error
-		if u, err = s.reserve(device, size); err != nil {
-			return err
-		}
-		// While something was spilled another client may have been first, or have told of its deletion.
-		_, deleted := s.Book.Of(protocol.OpDelete, id)
-		err = s.tableRoom(o.tableBytes())
-		if s.Objects[id] != nil || deleted {
-			err = &protocol.NotFoundError{ID: id}
-		}
-		if err != nil {
-			s.unclaim(u)
-			return err
-		}
-		u.Descriptor, u.writable = wire.NewDescriptor(c.descriptors[0]), !sealed
-		c.descriptors = nil
-	case protocol.InSlab:
-		u = s.units[slab]
-		if u == nil || at%u.each != 0 || at/u.each >= int64(len(u.places)) || bytes > u.each || u.creator != nil || u.Spilled != nil {
-			return &protocol.NotFoundError{ID: id}
-		}
-		if _, known := c.Session.known[u]; !known || u.places[at/u.each] != nil {
-			return &protocol.NotFoundError{ID: id}
-		}
-		place = int32(at / u.each)
+	u, place, err := c.heldMemory(o, &h)
+	if err != nil {
+		return err
 	}
-	if u != nil {
-		u.put(o, place)
+	table.Add(o, u, place)
+	if h.session {
+		c.session.Bind(o)
 	}
-	s.add(o)
-	if flags&protocol.FlagSession != 0 {
-		c.bind(o)
+	c.own(o, h.maker)
+	if h.Sealed {
+		table.Watch.Ready(h.id, 1)
 	}
-	c.own(o, maker)
-	if sealed {
-		s.ready(id, 1)
-	}
-	s.lease(c.Session, o, times)
-	s.tell(protocol.Event{Kind: protocol.Created, ID: id})
+	table.Lease(c.session, o, h.times)
+	table.Watch.Tell(protocol.Event{Kind: protocol.Created, ID: h.id})
 	//mutate:remove what a book says does not hold of an object that is told later
-	s.recall(o)
-	s.Book.Expect(book.ToldAgain)
+	table.Recall(o)
+	table.Book.Expect(book.ToldAgain)
 	wire.Crash("server-held")
 	return nil
+}
+
+// own makes the session the owner of an object that is not sealed, if it is its maker.
+func (c *conversation) own(o *objects.Object, maker bool) {
+	if maker && !o.Sealed && o.Owner == nil {
+		c.session.Own(o)
+	}
+}
+
+// holdMore gives the session leases of an object that another one has told of. The first that told of it was believed.
+// It must be the same memory.
+func (c *conversation) holdMore(o *objects.Object, h *held) error {
+	u := o.Unit
+	if o.Bytes != h.Bytes || o.Device != h.Device || (u != nil && u.Descriptor == nil) ||
+		(h.where == protocol.OwnMemory && (u == nil || !sameFile(u.Descriptor.Number, c.descriptors[0]))) ||
+		(h.where == protocol.OnDevice && (u == nil || u.WasReplaced())) ||
+		(h.where == protocol.InSlab && (u == nil || u.ID != h.slab || o.At() != h.at)) {
+		return &protocol.NotFoundError{ID: h.id}
+	}
+	table := c.server.table
+	if h.Sealed {
+		table.Seal(o)
+	} else {
+		c.own(o, h.maker)
+	}
+	if h.session {
+		c.session.Bind(o)
+	}
+	table.Lease(c.session, o, h.times)
+	table.Book.Expect(book.ToldAgain)
+	return nil
+}
+
+// heldMemory returns the unit that holds an object, nil for none, and the object's place in it.
+func (c *conversation) heldMemory(o *objects.Object, h *held) (u *memory.Unit, place int32, err error) {
+	table := c.server.table
+	switch h.where {
+	case protocol.OwnMemory, protocol.OnDevice:
+		u, err = c.heldAlone(o, h)
+		return u, 0, err
+	case protocol.InSlab:
+		u, _ = table.Memory.Slab(h.slab)
+		if u == nil || !u.HasRoomAt(h.at) || h.Bytes > u.Each || u.IsFilled() || u.IsSpilled() ||
+			!c.session.Memory.Knows(u) {
+			return nil, 0, &protocol.NotFoundError{ID: h.id}
+		}
+		return u, int32(h.at / u.Each), nil
+	}
+	return nil, 0, nil
+}
+
+// heldAlone makes a unit of an object's own memory, whose descriptor the client has sent.
+func (c *conversation) heldAlone(o *objects.Object, h *held) (*memory.Unit, error) {
+	table := c.server.table
+	onHost := h.where == protocol.OwnMemory
+	if h.size < h.Bytes || (onHost && h.size != protocol.RoundUp(h.Bytes, protocol.PageSize)) {
+		return nil, &protocol.ProtocolError{Problem: fmt.Sprintf("%d bytes of memory for %d", h.size, h.Bytes)}
+	}
+	filled := h.Bytes
+	if onHost {
+		if _, err := checkHeld(c.descriptors[0], h.size, h.Sealed); err != nil {
+			return nil, err
+		}
+		filled = h.size
+	}
+	u, err := table.Memory.Reserve(h.Device, h.size, filled)
+	if err != nil {
+		return nil, err
+	}
+	// While something was spilled another client may have told of the object, or of its deletion.
+	_, deleted := table.Book.Of(protocol.OpDelete, h.id)
+	err = table.Room(o.TableBytes())
+	if table.Objects[h.id] != nil || deleted {
+		err = &protocol.NotFoundError{ID: h.id}
+	}
+	if err != nil {
+		table.Memory.Unclaim(u)
+		return nil, err
+	}
+	u.Descriptor, u.Writable = wire.NewDescriptor(c.descriptors[0]), !h.Sealed
+	c.descriptors = nil
+	return u, nil
 }

@@ -1,129 +1,317 @@
 package server
 
 import (
+	"errors"
+	"fmt"
 	"io"
 
 	"golang.org/x/sys/unix"
 
+	"hamr/store/internal/book"
+	"hamr/store/internal/links"
 	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
 
-// Leader answers requests, whosever they are, one after the other: a goroutine for each connection would have to be
-// woken for each request. One that takes long, as it writes to a file, has another leader go on with the others'.
-type Leader struct {
-	Server  *Server
+// dispatch reads a request, does what it asks, and appends the reply's fields. The server's lock is held. After an
+// error nothing was done, except by requests that are answered later.
+func (c *conversation) dispatch(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
+	switch f.Operation {
+	case protocol.OpHello:
+		return c.hello(d, e)
+	case protocol.OpCreate:
+		return c.create(d, e)
+	case protocol.OpAttach:
+		return c.attach(d)
+	case protocol.OpSeal:
+		return c.seal(d, e)
+	case protocol.OpAbort:
+		return c.abort(d)
+	case protocol.OpGet:
+		return c.get(d, e)
+	case protocol.OpRelease:
+		return c.releaseMany(d)
+	case protocol.OpUndo:
+		return c.undo(d)
+	case protocol.OpForget:
+		return c.forget(d)
+	case protocol.OpDelete:
+		return c.delete(d)
+	case protocol.OpPutName:
+		return c.putName(d)
+	case protocol.OpGetName:
+		return c.getName(f, d, e)
+	case protocol.OpDropName:
+		return c.dropName(d)
+	case protocol.OpExists:
+		return c.exists(d, e)
+	case protocol.OpList:
+		return c.list(d, e)
+	case protocol.OpDescribe:
+		return c.describe(d, e)
+	case protocol.OpSetMetadata:
+		return c.setMetadata(d)
+	case protocol.OpWait:
+		return c.wait(f, d, e)
+	case protocol.OpEvents:
+		return c.watch(f, d, e)
+	case protocol.OpStatistics:
+		return c.statistics(d, e)
+	case protocol.OpMark:
+		return c.mark(d)
+	case protocol.OpHold:
+		return c.hold(d)
+	case protocol.OpHoldUnit:
+		return c.holdUnit(d)
+	case protocol.OpRemember:
+		return c.remember(d)
+	}
+	return &protocol.ProtocolError{Problem: fmt.Sprintf("operation %d is no request", f.Operation)}
+}
+
+// takesDescriptors reports whether a request comes with descriptors.
+func takesDescriptors(operation uint16) bool {
+	switch operation {
+	case protocol.OpAttach, protocol.OpHold, protocol.OpHoldUnit, protocol.OpRemember:
+		return true
+	}
+	return false
+}
+
+// remember learns of a book that a client has of another server.
+func (c *conversation) remember(d *protocol.Decoder) error {
+	if err := d.Done(); err != nil {
+		return err
+	}
+	if err := c.one("book"); err != nil {
+		return err
+	}
+	id, at, err := book.Open(c.descriptors[0])
+	if err != nil {
+		return err
+	}
+	if err := c.server.table.Remember(c.descriptors[0], id, at); err != nil {
+		return err
+	}
+	wire.Crash("server-learned")
+	return nil
+}
+
+// handle answers the frames of a packet. The error is one that ends the connection.
+func (c *conversation) handle(packet []byte, descriptors []int) (err error) {
+	c.descriptors = descriptors
+	defer func() { wire.CloseAll(c.descriptors) }()
+	for len(packet) > 0 {
+		f, rest, err := protocol.NextFrame(packet)
+		if err != nil {
+			return c.refuse(f, err)
+		}
+		if err := c.answer(f, len(rest) == 0); err != nil {
+			return err
+		}
+		packet = rest
+	}
+	return nil
+}
+
+// refuse says why the connection ends.
+func (c *conversation) refuse(f protocol.Frame, err error) error {
+	c.out.Bytes = c.out.Bytes[:0]
+	at := c.out.Begin(max(f.Operation, 1), protocol.StatusProtocol, f.Request)
+	status := protocol.EncodeError(&c.out, err)
+	c.out.End(at)
+	c.out.Bytes[6] = byte(status)
+	_ = c.transport.Send(c.out.Bytes, nil)
+	return err
+}
+
+// refuseBreach ends the connection of a client that has broken a rule.
+func (c *conversation) refuseBreach(f protocol.Frame, format string, values ...any) error {
+	return c.refuse(f, &protocol.ProtocolError{Problem: fmt.Sprintf(format, values...)})
+}
+
+// mostTold is of how many slabs a client is told with one answer.
+const mostTold = 256
+
+func (c *conversation) answer(f protocol.Frame, last bool) error {
+	switch {
+	case f.Status != 0:
+		return c.refuseBreach(f, "a request's state of %d", f.Status)
+	case !c.greeted && f.Operation != protocol.OpHello:
+		return c.refuseBreach(f, "something else before the greeting")
+	case len(c.descriptors) > 0 && last && !takesDescriptors(f.Operation):
+		return c.refuseBreach(f, "%d descriptors with operation %d, which takes none", len(c.descriptors), f.Operation)
+	}
+	d := protocol.Decoder{Rest: f.Payload}
+	c.out.Bytes = c.out.Bytes[:0]
+	s := c.server
+	s.lock.Lock()
+	s.requests++
+	if c.session != nil && f.IsAnswered() {
+		if c.session.Watch.IsWaiting() {
+			s.lock.Unlock()
+			return c.refuseBreach(f, "a request while another one waits")
+		}
+		if c.session.Memory.HasGone() {
+			at := c.out.Begin(protocol.OpGone, protocol.StatusDone, 0)
+			c.session.Memory.TakeGone(mostTold, func(n int) { c.out.U32(uint32(n)) }, c.out.ID)
+			c.out.End(at)
+		}
+	}
+	at := c.out.Begin(f.Operation, protocol.StatusDone, f.Request)
+	if f.IsAnswered() {
+		c.last = undoable{request: f.Request, operation: f.Operation}
+	}
+	s.lock.Stall = c.stall
+	err := c.dispatch(f, &d, &c.out)
+	s.lock.Stall = nil
+	s.lock.Unlock()
+	defer func() {
+		for _, d := range c.sending {
+			d.Release()
+		}
+		c.sending = c.sending[:0]
+	}()
+	var broken *protocol.ProtocolError
+	switch {
+	case errors.As(err, &broken):
+		return c.refuse(f, broken)
+	case err == errLater:
+		return nil
+	case err != nil:
+		fail(&c.out, at, f, err)
+	}
+	c.out.End(at)
+	c.numbers = c.numbers[:0]
+	for _, d := range c.sending {
+		c.numbers = append(c.numbers, d.Number)
+	}
+	wire.Crash("server-sending")
+	return c.transport.Send(c.out.Bytes, c.numbers)
+}
+
+// link is a connection of the server.
+type link = links.Link[conversation]
+
+// leader answers all requests, one after the other: if each connection had a goroutine, it would have to be woken for
+// each request. When a request takes long, as it writes to a file, another leader goes on with the other requests.
+type leader struct {
+	server  *Server
 	leads   bool
-	at      *Link // whose request is being answered
+	at      *link // whose request is being answered
+	stall   func()
 	buffer  []byte
 	control []byte
 	out     []byte
 	events  []unix.EpollEvent
 
-	// Whether it is worthwhile to ask for the next request for a while is one thing after most of them, and
-	// another after a seal, whose maker may be about to tell of the object.
-	Usually, afterSeal wire.Spinner
-	Sealed             bool
+	// Whether it is worthwhile to ask for the next request for a while is learned apart after a seal: its maker may be
+	// about to tell of the object.
+	usually, afterSeal wire.Spinner
+	sealed             bool
 }
 
 // mostEventsAtOnce is of how many descriptors one call tells.
 const mostEventsAtOnce = 64
 
-// Lead has a goroutine answer requests.
-func (s *Server) Lead() {
-	s.Connections.Add(1)
-	l := &Leader{
-		Server: s, leads: true, buffer: make([]byte, protocol.MostPacket), control: make([]byte, wire.ControlBytes),
+func (s *Server) newLeader() *leader {
+	l := &leader{
+		server: s, leads: true, buffer: make([]byte, protocol.MostPacket), control: make([]byte, wire.ControlBytes),
 		events: make([]unix.EpollEvent, mostEventsAtOnce),
 	}
-	go l.run()
+	l.stall = l.stepAside
+	return l
 }
 
-func (l *Leader) run() {
-	s := l.Server
-	defer s.Connections.Done()
+// lead has a goroutine answer requests.
+func (s *Server) lead() {
+	s.leaders.Add(1)
+	go s.newLeader().run()
+}
+
+func (l *leader) run() {
+	s := l.server
+	defer s.leaders.Done()
 	for {
-		soon := &l.Usually
-		if l.Sealed {
-			soon, l.Sealed = &l.afterSeal, false
+		soon := &l.usually
+		if l.sealed {
+			soon, l.sealed = &l.afterSeal, false
 		}
-		n, err := s.Links.Poll.Wait(l.events, soon)
+		n, err := s.links.Poll.Wait(l.events, soon)
 		if err != nil {
 			return // of descriptors that are the server's own
 		}
 		for i := range l.events[:n] {
 			number := wire.NumberOf(&l.events[i])
 			if number == 0 {
-				for _, k := range s.Links.Here() {
-					l.End(k, io.EOF)
+				for _, k := range s.links.Here() {
+					l.end(k, io.EOF)
 				}
 				return
 			}
-			if k := s.Links.find(number); k != nil {
-				l.Hear(k, number&1 == ofProcess)
+			if k, dead := s.links.Find(number); k != nil {
+				l.hear(k, dead)
 			}
-			if !l.leads { // what else there is, another one is told of
+			if !l.leads { // another leader is told of what else there is
 				return
 			}
 		}
 	}
 }
 
-// Hear answers what a link has, or has it hung up when its process has ended.
-func (l *Leader) Hear(k *Link, dead bool) {
+// hear answers what a link has, or hangs it up when its process has ended.
+func (l *leader) hear(k *link, dead bool) {
 	if dead {
-		l.Server.Links.deaf(k)
+		l.server.links.Deaf(k)
 		//mutate:remove a session lasts as long as a forked child's copy of its socket
 		k.Hang()
 		return
 	}
-	n, descriptors, err := k.receive(l.buffer, l.control)
-	if err == unix.EAGAIN || err == unix.EINTR || err == unix.ECONNRESET { // which tells of replies that nobody has read
+	n, descriptors, err := k.Receive(l.buffer, l.control)
+	if err == unix.EAGAIN || err == unix.EINTR || err == unix.ECONNRESET { // the last where replies were not read
 		return
 	}
 	if short := err == wire.ErrShort; err == nil || short {
 		c := k.Conversation
 		c.short = short
-		l.at, c.Leader, c.out.Bytes = k, l, l.out[:0]
-		err = c.Handle(l.buffer[:n], descriptors)
-		l.at, c.Leader, l.out, c.out.Bytes = nil, nil, c.out.Bytes, nil
+		l.at, c.stall, c.out.Bytes = k, l.stall, l.out[:0]
+		err = c.handle(l.buffer[:n], descriptors)
+		l.at, c.stall, l.out, c.out.Bytes = nil, nil, c.out.Bytes, nil
+		if c.sealed {
+			l.sealed, c.sealed = true, false
+		}
 	}
-	if err != nil || (!l.leads && !l.Server.Links.back(k)) {
-		l.End(k, err)
+	if err != nil || (!l.leads && !l.server.links.Back(k)) {
+		l.end(k, err)
 	}
 }
 
-// End ends a connection, and what it has.
-func (l *Leader) End(k *Link, why error) {
-	l.Server.Links.remove(k)
-	l.Server.Leave(k.Conversation, why)
-	k.close(why)
+// end ends a connection, and what it has.
+func (l *leader) end(k *link, why error) {
+	l.server.links.Remove(k)
+	l.server.leave(k.Conversation, why)
+	k.Close(why)
 }
 
-// stall is told that the request which is being answered takes long. The lock is held.
-func (s *Server) stall() {
-	l := s.acting
-	//mutate:always all wait for a request that takes long
-	if l == nil {
-		return
+// leave ends what a connection has.
+func (s *Server) leave(c *conversation, why error) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	var broken *protocol.ProtocolError
+	if errors.As(why, &broken) {
+		s.breaches++
 	}
-	s.acting = nil
+	if c.session != nil {
+		s.table.Quiet = s.table.Closed
+		s.table.End(c.session)
+		s.table.Quiet = false
+	}
+}
+
+// stepAside has another leader answer further requests, as the one that is being answered takes long. The lock is held.
+func (l *leader) stepAside() {
 	l.leads = false
-	l.at.Conversation.Leader = nil
-	s.Links.leave(l.at)
-	s.Lead()
-}
-
-// waitMoved waits until a unit was spilled or brought back. The lock is let go of meanwhile.
-func (s *Server) waitMoved() {
-	s.stall()
-	s.Moved.Wait()
-}
-
-// pause lets go of the lock for what takes long.
-func (s *Server) pause(long func()) {
-	s.stall()
-	s.Mu.Unlock()
-	defer s.Mu.Lock()
-	long()
+	l.at.Conversation.stall = nil
+	l.server.links.Leave(l.at)
+	l.server.lead()
 }

@@ -4,137 +4,78 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+	"time"
 
-	"hamr/store/internal/chain"
+	"hamr/store/internal/objects"
 	"hamr/store/internal/protocol"
+	"hamr/store/internal/watch"
 	"hamr/store/internal/wire"
 )
 
-func (c *Conversation) putName(d *protocol.Decoder) error {
+func (c *conversation) putName(d *protocol.Decoder) error {
 	payload := d.Rest
 	name, id, replace := d.Name(), d.ID(), d.Flag()
 	if err := d.Done(); err != nil {
 		return err
 	}
-	s := c.Server
-	o, err := s.find(id)
+	table := c.server.table
+	o, err := table.Find(id)
 	if err != nil {
 		return err
 	}
-	had := s.named(name)
+	had := table.Named(name)
 	switch {
-	case had != nil && had.object == o:
+	case had != nil && had.Object == o:
+		// An earlier server may have given it to another object, of which nobody has told yet.
 		//mutate:remove a name that an object is given again is not written down
-		s.Note(protocol.OpPutName, payload) // an earlier server may have given it away, of which nobody has told yet
+		table.Note(protocol.OpPutName, payload)
 		return nil
 	case had != nil && !replace:
-		return &protocol.NameTakenError{Name: name, ID: had.object.id}
+		return &protocol.NameTakenError{Name: name, ID: had.Object.ID}
 	case had == nil && !replace:
-		if its, expected := s.Book.Expected(name); expected {
+		if its, expected := table.Book.Expected(name); expected {
 			return &protocol.NameTakenError{Name: name, ID: its}
 		}
 	}
-	if err := s.tableRoom(nameBytes(name)); err != nil {
+	if err := table.NameRoom(name); err != nil {
 		return err
 	}
 	if had != nil {
-		s.Unname(had)
+		table.Unname(had)
 	}
-	s.Name(o, name)
-	s.Note(protocol.OpPutName, payload)
+	table.Name(o, name)
+	table.Note(protocol.OpPutName, payload)
 	wire.Crash("server-named")
 	return nil
 }
 
-// named returns a name that an object has, nil where none has.
-func (s *Server) named(name string) *named {
-	if n := s.Names[name]; n != nil && !n.object.deleted {
-		return n
-	}
-	return nil
-}
-
-// Name gives an object a name that nobody has.
-func (s *Server) Name(o *object, name string) {
-	n := &named{name: name, object: o}
-	s.Names[name] = n
-	s.namesThere++
-	if o.names.Neighbours == nil {
-		o.names.Neighbours = func(n *named) *chain.Neighbours[named] { return &n.ofObject }
-	}
-	o.names.Push(n)
-	o.named += nameBytes(name)
-	s.table += nameBytes(name)
-	s.tell(protocol.Event{Kind: protocol.Named, ID: o.id, Name: name})
-	for w := range s.WaitingNames[name] {
-		s.finish(w)
-	}
-}
-
-// Unname takes a name away from its object.
-func (s *Server) Unname(n *named) {
-	o := n.object
-	o.names.Remove(n)
-	delete(s.Names, n.name)
-	s.namesThere--
-	o.named -= nameBytes(n.name)
-	s.table -= nameBytes(n.name)
-	s.tell(protocol.Event{Kind: protocol.Unnamed, ID: o.id, Name: n.name})
-}
-
-// noteDropped writes down that an object lost a name, or all where the name is empty.
-func (s *Server) noteDropped(o *object, name string) {
-	var e protocol.Encoder
-	e.Text(name)
-	if name == "" {
-		e.ID(o.id)
-	}
-	s.Note(protocol.OpDropName, e.Bytes)
-}
-
-func (c *Conversation) getName(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
-	name, most := d.Name(), timeout(d)
-	if err := d.Done(); err != nil {
-		return err
-	}
-	if n := c.Server.named(name); n != nil {
-		e.ID(n.object.id)
-		return nil
-	}
-	if most == 0 {
-		return &protocol.NotFoundError{Name: name}
-	}
-	c.Server.wait(&waiter{session: c.Session, request: f.Request, name: name, send: c.sendLater}, most)
-	return errLater
-}
-
-func (c *Conversation) dropName(d *protocol.Decoder) error {
+func (c *conversation) dropName(d *protocol.Decoder) error {
 	name := d.Name()
 	if err := d.Done(); err != nil {
 		return err
 	}
-	n := c.Server.named(name)
+	n := c.server.table.Named(name)
 	if n == nil {
 		return &protocol.NotFoundError{Name: name}
 	}
-	c.Server.Unname(n)
-	c.Server.noteDropped(n.object, name)
+	c.server.table.Unname(n)
+	c.server.table.NoteDropped(n.Object, name)
 	return nil
 }
 
-func (c *Conversation) exists(d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *conversation) exists(d *protocol.Decoder, e *protocol.Encoder) error {
 	id := d.ID()
 	if err := d.Done(); err != nil {
 		return err
 	}
-	o := c.Server.Objects[id]
+	o := c.server.table.Objects[id]
 	e.Flag(o != nil)
 	e.Flag(o != nil && o.Sealed)
 	return nil
 }
 
-func (c *Conversation) describe(d *protocol.Decoder, e *protocol.Encoder) error {
-	o, err := objectOf(d, c.Server.find)
+func (c *conversation) describe(d *protocol.Decoder, e *protocol.Encoder) error {
+	o, err := objectOf(d, c.server.table.Find)
 	if err != nil {
 		return err
 	}
@@ -142,24 +83,25 @@ func (c *Conversation) describe(d *protocol.Decoder, e *protocol.Encoder) error 
 	return nil
 }
 
-func encodeListed(e *protocol.Encoder, o *object) {
-	e.ID(o.id)
+func encodeListed(e *protocol.Encoder, o *objects.Object) {
+	e.ID(o.ID)
 	protocol.EncodeTold(e, &o.Told)
 	e.U32(uint32(min(o.Leases, protocol.MostLeases)))
 	at, room := len(e.Bytes), protocol.MostPacket-len(e.Bytes)-16
 	e.U32(0)
 	count := uint32(0)
-	for n := o.names.Oldest; n != nil; n = n.ofObject.Newer {
-		if room -= 4 + len(n.name); room < 0 {
-			break
+	o.EachName(func(name string) bool {
+		if room -= 4 + len(name); room < 0 {
+			return false
 		}
 		count++
-		e.Text(n.name)
-	}
+		e.Text(name)
+		return true
+	})
 	binary.LittleEndian.PutUint32(e.Bytes[at:], count)
 }
 
-func (c *Conversation) list(d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *conversation) list(d *protocol.Decoder, e *protocol.Encoder) error {
 	after, most, filter, prefix := d.U64(), d.U32(), d.U8(), d.Text()
 	if d.Broken == "" && filter >= protocol.ListNamed<<1 {
 		d.Fail("a filter of %#x", filter)
@@ -167,125 +109,65 @@ func (c *Conversation) list(d *protocol.Decoder, e *protocol.Encoder) error {
 	if err := d.Done(); err != nil {
 		return err
 	}
-	s := c.Server
+	table := c.server.table
 	next := len(e.Bytes)
 	e.U64(0)
 	e.U32(0)
 	n := uint32(0)
-	looked := 0
-	at := s.after(after)
-	for ; at < len(s.order) && n < most && looked < 10_000; at++ {
-		looked++
-		after = s.order[at].sequence
-		o := s.order[at].object
-		if o == nil || (o.Sealed && filter&protocol.ListSealed == 0) || (!o.Sealed && filter&protocol.ListUnsealed == 0) || (filter&protocol.ListNamed != 0 && !hasName(o, prefix)) {
-			continue
+	goOn := table.List(after, most, func(o *objects.Object) (listed, full bool) {
+		if !isListed(o, filter, prefix) {
+			return false, false
 		}
 		before := len(e.Bytes)
 		encodeListed(e, o)
 		if n > 0 && len(e.Bytes) > protocol.MostPacket-1024 {
 			e.Bytes = e.Bytes[:before]
-			after = o.sequence - 1
-			break
+			return false, true
 		}
 		n++
-	}
-	if at < len(s.order) {
-		binary.LittleEndian.PutUint64(e.Bytes[next:], after)
-	}
+		return true, false
+	})
+	binary.LittleEndian.PutUint64(e.Bytes[next:], goOn)
 	binary.LittleEndian.PutUint32(e.Bytes[next+8:], n)
 	return nil
 }
 
-func hasName(o *object, prefix string) bool {
-	for n := o.names.Oldest; n != nil; n = n.ofObject.Newer {
-		if strings.HasPrefix(n.name, prefix) {
-			return true
-		}
+// isListed reports whether a list of some objects has an object.
+func isListed(o *objects.Object, filter uint8, prefix string) bool {
+	if o.Sealed && filter&protocol.ListSealed == 0 || !o.Sealed && filter&protocol.ListUnsealed == 0 {
+		return false
 	}
-	return false
+	has := filter&protocol.ListNamed == 0
+	if !has {
+		o.EachName(func(name string) bool {
+			has = strings.HasPrefix(name, prefix)
+			return !has
+		})
+	}
+	return has
 }
 
-func (c *Conversation) setMetadata(d *protocol.Decoder) error {
+func (c *conversation) setMetadata(d *protocol.Decoder) error {
 	payload := d.Rest
 	id, metadata := d.ID(), d.Blob()
 	if err := d.Done(); err != nil {
 		return err
 	}
-	s := c.Server
+	table := c.server.table
 	o, err := c.mine(id)
 	if err != nil {
 		return err
 	}
-	if err := protocol.MetadataWithin(metadata, s.Options.MaxMetadata); err != nil {
+	if err := table.SetMetadata(o, metadata); err != nil {
 		return err
 	}
-	if err := s.tableRoom(int64(len(metadata) - len(o.Metadata))); err != nil {
-		return err
-	}
-	o.setMetadata(s, metadata)
-	if o.Leases > 1 || o.learned {
-		s.Note(protocol.OpSetMetadata, payload)
+	if o.Leases > 1 || o.Learned {
+		table.Note(protocol.OpSetMetadata, payload)
 	}
 	return nil
 }
 
-func (o *object) setMetadata(s *Server, metadata []byte) {
-	s.table += int64(len(metadata) - len(o.Metadata))
-	o.Metadata = append([]byte(nil), metadata...)
-}
-
-func (c *Conversation) wait(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
-	most, count := timeout(d), int(d.U32())
-	w := &waiter{session: c.Session, request: f.Request, count: count, send: c.sendLater}
-	seen := map[protocol.ID]bool{}
-	for range d.Count(16) {
-		if id := d.ID(); !seen[id] {
-			seen[id] = true
-			w.ids = append(w.ids, id)
-		}
-	}
-	if d.Broken == "" && count > len(w.ids) {
-		d.Fail("waiting for %d of %d objects", count, len(w.ids))
-	}
-	if err := d.Done(); err != nil {
-		return err
-	}
-	for _, id := range w.ids {
-		if c.Server.settled(id) {
-			w.ready++
-		}
-	}
-	if w.ready >= count || most == 0 {
-		c.Server.encodeReady(e, w.ids)
-		return nil
-	}
-	c.Server.wait(w, most)
-	return errLater
-}
-
-func (c *Conversation) watch(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
-	most := timeout(d)
-	if err := d.Done(); err != nil {
-		return err
-	}
-	q := c.Session.events
-	if q == nil {
-		q = &eventQueue{}
-		c.Session.events = q
-		c.Server.watchers[c.Session] = struct{}{}
-		q.encode(e) // at once, so that the client knows from when on it is told
-		return nil
-	}
-	if len(q.list) > 0 || q.missed > 0 || most == 0 {
-		q.encode(e)
-		return nil
-	}
-	c.Server.wait(&waiter{session: c.Session, request: f.Request, events: true, send: c.sendLater}, most)
-	return errLater
-}
-
-func (c *Conversation) mark(d *protocol.Decoder) error {
+func (c *conversation) mark(d *protocol.Decoder) error {
 	payload := d.Rest
 	id, what, on := d.ID(), d.U8(), d.Flag()
 	if d.Broken == "" && what > protocol.MarkEvictable {
@@ -294,32 +176,129 @@ func (c *Conversation) mark(d *protocol.Decoder) error {
 	if err := d.Done(); err != nil {
 		return err
 	}
-	o, err := c.Server.find(id)
+	o, err := c.server.table.Find(id)
 	if err != nil {
 		return err
 	}
-	o.set(what, on)
-	c.Server.Note(protocol.OpMark, payload)
+	o.Mark(what, on)
+	c.server.table.Note(protocol.OpMark, payload)
 	return nil
 }
 
-func (o *object) set(what uint8, on bool) {
-	if what == protocol.MarkPinned {
-		o.Pinned = on
-	} else {
-		o.Evicts = on
-	}
-	o.update()
-}
-
-func (c *Conversation) statistics(d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *conversation) statistics(d *protocol.Decoder, e *protocol.Encoder) error {
 	if err := d.Done(); err != nil {
 		return err
 	}
-	t := c.Server.figures()
+	t := c.server.figures()
 	protocol.EncodeStatistics(e, t)
 	if len(e.Bytes) > protocol.MostPacket {
 		return &protocol.SystemError{Problem: fmt.Sprintf("statistics of %d devices", len(t.Memories))}
 	}
 	return nil
+}
+
+// fail replaces the answer to a request, which begins somewhere, by an error.
+func fail(e *protocol.Encoder, at int, f protocol.Frame, err error) {
+	e.Bytes = e.Bytes[:at]
+	e.Begin(f.Operation, protocol.StatusDone, f.Request)
+	e.Bytes[at+6] = byte(protocol.EncodeError(e, err))
+}
+
+// builder appends what a request asks for.
+type builder func(e *protocol.Encoder) error
+
+// later answers a request by build when what it waits for is there, or when its time has passed.
+func (c *conversation) later(f protocol.Frame, w *watch.Waiter, most time.Duration, build builder) error {
+	w.Client = &c.session.Watch
+	w.Finish = func() {
+		var e protocol.Encoder
+		at := e.Begin(f.Operation, protocol.StatusDone, f.Request)
+		if err := build(&e); err != nil {
+			fail(&e, at, f, err)
+		}
+		e.End(at)
+		c.sendLater(e.Bytes)
+	}
+	c.server.table.Watch.Wait(w, most)
+	return errLater
+}
+
+// encodeNamed appends the object that has a name.
+func (c *conversation) encodeNamed(e *protocol.Encoder, name string) error {
+	if n := c.server.table.Named(name); n != nil {
+		e.ID(n.Object.ID)
+		return nil
+	}
+	return &protocol.NotFoundError{Name: name}
+}
+
+func (c *conversation) getName(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
+	name, most := d.Name(), timeout(d)
+	if err := d.Done(); err != nil {
+		return err
+	}
+	err := c.encodeNamed(e, name)
+	if err == nil || most == 0 {
+		return err
+	}
+	build := func(e *protocol.Encoder) error { return c.encodeNamed(e, name) }
+	return c.later(f, &watch.Waiter{Name: name}, most, build)
+}
+
+// encodeReady appends those of some objects that are sealed.
+func (c *conversation) encodeReady(e *protocol.Encoder, ids []protocol.ID) error {
+	at := len(e.Bytes)
+	e.U32(0)
+	n := uint32(0)
+	for _, id := range ids {
+		if c.server.table.Settled(id) {
+			n++
+			e.ID(id)
+		}
+	}
+	binary.LittleEndian.PutUint32(e.Bytes[at:], n)
+	return nil
+}
+
+func (c *conversation) wait(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
+	most, count := timeout(d), int(d.U32())
+	w := &watch.Waiter{Count: count}
+	seen := map[protocol.ID]bool{}
+	for range d.Count(16) {
+		if id := d.ID(); !seen[id] {
+			seen[id] = true
+			w.IDs = append(w.IDs, id)
+		}
+	}
+	if d.Broken == "" && count > len(w.IDs) {
+		d.Fail("waiting for %d of %d objects", count, len(w.IDs))
+	}
+	if err := d.Done(); err != nil {
+		return err
+	}
+	for _, id := range w.IDs {
+		if c.server.table.Settled(id) {
+			w.Ready++
+		}
+	}
+	if w.Ready >= count || most == 0 {
+		return c.encodeReady(e, w.IDs)
+	}
+	return c.later(f, w, most, func(e *protocol.Encoder) error { return c.encodeReady(e, w.IDs) })
+}
+
+func (c *conversation) watch(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
+	most := timeout(d)
+	if err := d.Done(); err != nil {
+		return err
+	}
+	client := &c.session.Watch
+	if c.server.table.Watch.Begin(client) || most == 0 {
+		client.EncodeEvents(e)
+		return nil
+	}
+	return c.later(f, &watch.Waiter{Events: true}, most, func(e *protocol.Encoder) error {
+		client.EncodeEvents(e)
+		return nil
+	})
 }

@@ -14,7 +14,8 @@ import (
 var CrashSteps = []string{
 	"server-created", "server-attached", "server-sealed", "server-got", "server-released",
 	"server-deleted", "server-evicting", "server-spilled", "server-restored", "server-held",
-	"server-named", "server-noted", "server-cleaning", "server-learning", "server-learned", "server-sending", "server-readying", "server-ready", "server-taken",
+	"server-named", "server-noted", "server-cleaning", "server-learning", "server-learned", "server-sending",
+	"server-readying", "server-ready", "server-taken",
 	"client-created", "client-mapped", "client-written", "client-sealing", "client-sealed",
 	"client-got", "client-got-mapped", "client-releasing", "client-deleting", "client-holding",
 }

@@ -12,8 +12,9 @@ const mostRecorded = 1 << 20
 // Bits has a bit for each descriptor that a forked child closes. Its first word is how many of the others to look at.
 var Bits [1 + mostRecorded/64]atomic.Uint64
 
-// Recorded returns where the words are that tell which descriptors a forked child closes; they never move. The child goes on without its parent's runtime: it would keep a dead server's socket and lock, its clients' sessions,
-// and the memory of deleted objects.
+// Recorded returns where the words are that tell which descriptors a forked child closes; they never move. The child
+// goes on without its parent's runtime: it would keep a dead server's socket and lock, its clients' sessions, and the
+// memory of deleted objects.
 func Recorded() *atomic.Uint64 { return &Bits[0] }
 
 // Record has forked children close a descriptor, until it is closed by CloseRecorded or forgotten by Unrecord.

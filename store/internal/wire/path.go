@@ -35,7 +35,8 @@ func CheckPath(path string) error {
 	case strings.ContainsRune(path, 0) || path == "" || !filepath.IsAbs(path):
 		return &protocol.ArgumentError{Argument: "path", Value: fmt.Sprintf("%q", path), Accepted: "an absolute path"}
 	case len(path) > mostPath:
-		return &protocol.ArgumentError{Argument: "path", Value: fmt.Sprintf("%q, of %d bytes", path, len(path)), Accepted: fmt.Sprintf("a path of at most %d", mostPath)}
+		value := fmt.Sprintf("%q, of %d bytes", path, len(path))
+		return &protocol.ArgumentError{Argument: "path", Value: value, Accepted: fmt.Sprintf("a path of at most %d", mostPath)}
 	}
 	return nil
 }
@@ -43,6 +44,10 @@ func CheckPath(path string) error {
 // CheckFolder refuses a folder where another user could put a socket, or find this one. It may be a link, but none that
 // another user could have lead elsewhere.
 func CheckFolder(folder string) error {
+	refused := func(reason string, values ...any) error {
+		return &protocol.RefusedError{Path: folder, Reason: fmt.Sprintf(reason, values...)}
+	}
+	const others = "it is user %d's: accepted is a directory of user %d's own"
 	var link, found unix.Stat_t
 	if err := unix.Lstat(folder, &link); err != nil {
 		return fmt.Errorf("%s: %w", folder, err)
@@ -53,13 +58,13 @@ func CheckFolder(folder string) error {
 	switch {
 	//mutate:never a link may be another user's
 	case int(link.Uid) != os.Geteuid() && link.Uid != 0:
-		return &protocol.RefusedError{Path: folder, Reason: fmt.Sprintf("it is user %d's: accepted is a directory of user %d's own", link.Uid, os.Geteuid())}
+		return refused(others, link.Uid, os.Geteuid())
 	case found.Mode&unix.S_IFMT != unix.S_IFDIR:
-		return &protocol.RefusedError{Path: folder, Reason: "it is no directory"}
+		return refused("it is no directory")
 	case int(found.Uid) != os.Geteuid():
-		return &protocol.RefusedError{Path: folder, Reason: fmt.Sprintf("it is user %d's: accepted is a directory of user %d's own", found.Uid, os.Geteuid())}
+		return refused(others, found.Uid, os.Geteuid())
 	case found.Mode&0o077 != 0:
-		return &protocol.RefusedError{Path: folder, Reason: fmt.Sprintf("its mode is %04o: accepted is a directory that nobody else can enter, as 0700", found.Mode&0o7777)}
+		return refused("its mode is %04o: accepted is a directory that nobody else can enter, as 0700", found.Mode&0o7777)
 	}
 	return nil
 }
@@ -89,7 +94,8 @@ func CheckPeer(descriptor int, path string) (process int, err error) {
 	}
 	//mutate:never who is at the other end is not looked at
 	if int(peer.Uid) != os.Geteuid() {
-		return 0, &protocol.RefusedError{Path: path, Reason: fmt.Sprintf("the other end is user %d's: accepted is user %d alone", peer.Uid, os.Geteuid())}
+		reason := fmt.Sprintf("the other end is user %d's: accepted is user %d alone", peer.Uid, os.Geteuid())
+		return 0, &protocol.RefusedError{Path: path, Reason: reason}
 	}
 	return int(peer.Pid), nil
 }

@@ -76,7 +76,8 @@ func (p *Poll) Close() error {
 
 // epollNow is unix.EpollWait that waits for nothing.
 func epollNow(descriptor int, events []unix.EpollEvent) (n int, err error) {
-	got, _, code := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(descriptor), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
+	got, _, code := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(descriptor),
+		uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
 	if code != 0 {
 		return 0, code
 	}

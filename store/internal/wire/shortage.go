@@ -11,8 +11,8 @@ import (
 type DescriptorsError struct{ Limit uint64 }
 
 func (e *DescriptorsError) Error() string {
-	return fmt.Sprintf("this process has no file descriptor left for what the store sends: RLIMIT_NOFILE (ulimit -n) is %d",
-		e.Limit)
+	return fmt.Sprintf("this process has no file descriptor left for what the store sends: "+
+		"RLIMIT_NOFILE (ulimit -n) is %d", e.Limit)
 }
 
 // Unwrap returns the system's error.

@@ -30,7 +30,9 @@ type systemCall = func(trap, a1, a2, a3 uintptr) (r1, r2 uintptr, code syscall.E
 
 // ReceiveFrom reads one packet of a socket. The kernel closes descriptors for which there is no
 // room; the packet is refused then. Where the process can open no more of them, the packet is returned with ErrShort.
-func ReceiveFrom(descriptor int, buffer, control []byte, flags int, call systemCall) (n int, descriptors []int, err error) {
+func ReceiveFrom(descriptor int, buffer, control []byte, flags int, call systemCall) (
+	n int, descriptors []int, err error,
+) {
 	n, controls, found, err := recvmsg(descriptor, buffer, control, flags|unix.MSG_CMSG_CLOEXEC, call)
 	if err != nil {
 		return 0, nil, err
@@ -51,7 +53,8 @@ func ReceiveFrom(descriptor int, buffer, control []byte, flags int, call systemC
 		if found&unix.MSG_TRUNC == 0 && n > 0 && len(descriptors) < protocol.MostDescriptors {
 			return n, nil, ErrShort
 		}
-		return 0, nil, &protocol.ProtocolError{Problem: fmt.Sprintf("a packet of more than %d bytes or %d descriptors", protocol.MostPacket, protocol.MostDescriptors)}
+		return 0, nil, &protocol.ProtocolError{Problem: fmt.Sprintf("a packet of more than %d bytes or %d descriptors",
+			protocol.MostPacket, protocol.MostDescriptors)}
 	}
 	if n == 0 {
 		CloseAll(descriptors)
@@ -82,7 +85,8 @@ func SendTo(descriptor int, packet []byte, descriptors []int, flags int) error {
 		call = unix.RawSyscall
 	}
 	for {
-		_, _, code := call(unix.SYS_SENDMSG, uintptr(descriptor), uintptr(unsafe.Pointer(&message)), uintptr(flags|unix.MSG_NOSIGNAL))
+		_, _, code := call(unix.SYS_SENDMSG, uintptr(descriptor), uintptr(unsafe.Pointer(&message)),
+			uintptr(flags|unix.MSG_NOSIGNAL))
 		keep(&message, &part, packet, control)
 		switch code {
 		case 0:
@@ -171,7 +175,8 @@ func Dial(path string) (*WaitingSocket, error) {
 		return nil, err
 	}
 	Record(descriptor)
-	return &WaitingSocket{Descriptor: descriptor, Control: make([]byte, ControlBytes), Keeps: runtime.GOMAXPROCS(0) > 1}, nil
+	keeps := runtime.GOMAXPROCS(0) > 1
+	return &WaitingSocket{Descriptor: descriptor, Control: make([]byte, ControlBytes), Keeps: keeps}, nil
 }
 
 func (s *WaitingSocket) Send(packet []byte, descriptors []int) error {

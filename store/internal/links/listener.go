@@ -1,4 +1,4 @@
-package server
+package links
 
 import (
 	"fmt"
@@ -11,11 +11,11 @@ import (
 	"hamr/store/internal/wire"
 )
 
-// listener is a socket whose Accept waits in Go's poller. Package net has one too, and names,
-// addresses and protocols besides, which would be a fifth of the library that Python loads.
-type listener struct {
+// Listener is a socket whose Accept waits in Go's poller. Package net has one too, and names, addresses and protocols
+// besides, which would be a fifth of the library that Python loads.
+type Listener struct {
 	Descriptor int
-	given      bool // by somebody who goes on listening
+	given      bool // by another program, which goes on listening
 	file       *os.File
 	raw        syscall.RawConn
 }
@@ -23,8 +23,8 @@ type listener struct {
 // mostWaiting is how many clients wait to be accepted at a time.
 const mostWaiting = 1024
 
-// NewListener binds a socket to a path, at which nothing may be.
-func NewListener(path string) (*listener, error) {
+// Listen binds a socket to a path, at which nothing may be.
+func Listen(path string) (*Listener, error) {
 	descriptor, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
@@ -39,7 +39,7 @@ func NewListener(path string) (*listener, error) {
 	return newListener(descriptor, path, false)
 }
 
-func newListener(descriptor int, path string, given bool) (*listener, error) {
+func newListener(descriptor int, path string, given bool) (*Listener, error) {
 	wire.Record(descriptor)
 	file := os.NewFile(uintptr(descriptor), path)
 	raw, err := file.SyscallConn()
@@ -48,14 +48,15 @@ func newListener(descriptor int, path string, given bool) (*listener, error) {
 		_ = file.Close()
 		return nil, err
 	}
-	return &listener{descriptor, given, file, raw}, nil
+	return &Listener{descriptor, given, file, raw}, nil
 }
 
-// givenPath is where a socket listens that another program has made, as by socket activation.
-func givenPath(descriptor int) (string, error) {
+// GivenPath is where a socket listens that another program has made, as by socket activation.
+func GivenPath(descriptor int) (string, error) {
 	refused := func(what string) (string, error) {
 		accepted := "a UNIX socket of type SOCK_SEQPACKET that listens at a path"
-		return "", &protocol.ArgumentError{Argument: "Socket", Value: fmt.Sprintf("%d, %s", descriptor, what), Accepted: accepted}
+		value := fmt.Sprintf("%d, %s", descriptor, what)
+		return "", &protocol.ArgumentError{Argument: "Socket", Value: value, Accepted: accepted}
 	}
 	kind, err := unix.GetsockoptInt(descriptor, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil {
@@ -76,25 +77,8 @@ func givenPath(descriptor int) (string, error) {
 	return at.Name, nil
 }
 
-// choosePath has a path in the options: that of the socket, where there is one.
-func (o *Options) choosePath() error {
-	if o.Socket > 0 {
-		path, err := givenPath(o.Socket)
-		if err != nil {
-			return err
-		}
-		if o.Path != "" && o.Path != path {
-			return &protocol.ArgumentError{Argument: "Path", Value: o.Path, Accepted: "none, or where Socket listens: " + path}
-		}
-		o.Path = path
-	} else if o.Path == "" {
-		o.Path = wire.DefaultPath()
-	}
-	return nil
-}
-
-// listenGiven takes such a socket.
-func listenGiven(descriptor int, path string) (*listener, error) {
+// ListenGiven takes such a socket.
+func ListenGiven(descriptor int, path string) (*Listener, error) {
 	unix.CloseOnExec(descriptor)
 	if err := unix.SetNonblock(descriptor, true); err != nil {
 		return nil, os.NewSyscallError("fcntl", err)
@@ -102,8 +86,8 @@ func listenGiven(descriptor int, path string) (*listener, error) {
 	return newListener(descriptor, path, true)
 }
 
-// accept returns the next client's connection, which does not wait.
-func (l *listener) accept() (int, error) {
+// Accept returns the next client's connection, which does not wait.
+func (l *Listener) Accept() (int, error) {
 	descriptor, failed := -1, error(nil)
 	err := l.raw.Read(func(listening uintptr) bool {
 		descriptor, _, failed = unix.Accept4(int(listening), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
@@ -118,8 +102,8 @@ func (l *listener) accept() (int, error) {
 	return descriptor, nil
 }
 
-// acceptNow is accept that waits for nobody.
-func (l *listener) acceptNow() (int, error) {
+// AcceptNow is Accept that waits for nobody.
+func (l *Listener) AcceptNow() (int, error) {
 	descriptor, failed := -1, error(nil)
 	if err := l.raw.Control(func(listening uintptr) {
 		descriptor, _, failed = unix.Accept4(int(listening), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
@@ -129,9 +113,10 @@ func (l *listener) acceptNow() (int, error) {
 	return descriptor, failed
 }
 
-// Close ends it, and an accept that waits. The path stays. Clients are refused though another process has a copy of
-// the descriptor, in whose backlog they would wait for ever. Whoever has given the socket starts the next server.
-func (l *listener) Close() error {
+// Close ends it, and an Accept that waits. The path stays. Clients are refused although another process has a copy of
+// the descriptor, in whose backlog they would wait for ever. The program that has given the socket starts the next
+// server.
+func (l *Listener) Close() error {
 	//mutate:replace a server's end closes the socket that its service manager goes on listening at
 	//mutate:with !l.given => l.file != nil
 	if !l.given {

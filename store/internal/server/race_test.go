@@ -1,5 +1,5 @@
 //go:build race
 
-package store
+package server
 
 func init() { slower = 20 } // the race detector

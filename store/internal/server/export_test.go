@@ -1,0 +1,10 @@
+package server
+
+// Tests beside a client share these.
+var (
+	Greeting   = greeting
+	SeedFrames = seedFrames
+	Lie        = lie
+	Scaled     = scaled
+	Eventually = eventually
+)
