@@ -304,7 +304,7 @@ func giveawayHelper(arguments []string) error {
 	if _, err = c.Create(background, bytesOf(100)); err != nil {
 		return err
 	}
-	if err := unix.Sendmsg(3, []byte{1}, unix.UnixRights(c.socket.Descriptor), nil, 0); err != nil {
+	if err := unix.Sendmsg(3, []byte{1}, unix.UnixRights(c.line.Socket.Descriptor), nil, 0); err != nil {
 		return err
 	}
 	select {}

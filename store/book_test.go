@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/backends/host"
+	"hamr/store/internal/asking"
 	"hamr/store/internal/book"
 	"hamr/store/internal/protocol"
 )
@@ -302,7 +303,7 @@ func TestABookThatIsNone(t *testing.T) {
 	send := func(bytes []byte) error {
 		c := newClient(t, s)
 		number := memoryFile(t, bytes)
-		return c.call(background, call{operation: protocol.OpRemember, descriptors: []int{number}})
+		return c.call(background, asking.Call{Operation: protocol.OpRemember, Descriptors: []int{number}})
 	}
 	require.ErrorAs(t, send(nil), new(*ArgumentError))
 	require.ErrorAs(t, send(make([]byte, book.Header-1)), new(*ArgumentError))
@@ -323,7 +324,7 @@ func TestABookThatIsNone(t *testing.T) {
 	require.NoError(t, send(e.Bytes))
 	require.NoError(t, send(e.Bytes[:len(e.Bytes)-1]))
 	c := newClient(t, s)
-	require.ErrorAs(t, c.call(background, call{operation: protocol.OpRemember}), new(*ProtocolError))
+	require.ErrorAs(t, c.call(background, asking.Call{Operation: protocol.OpRemember}), new(*ProtocolError))
 	assert.Equal(t, x.ID(), nameOf(t, good, "x"))
 	releaseAll(t, []*Object{x})
 }

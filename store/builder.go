@@ -9,6 +9,7 @@ import (
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/gobuffer"
+	"hamr/store/internal/asking"
 	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
@@ -32,10 +33,10 @@ func (c *Client) Create(ctx context.Context, what Description) (*Builder, error)
 	if err := request.of(c, what); err != nil {
 		return nil, err
 	}
-	err := c.call(ctx, call{
-		operation: protocol.OpCreate,
-		build:     request.encode,
-		take: func(d *protocol.Decoder, descriptors []int) error {
+	err := c.call(ctx, asking.Call{
+		Operation: protocol.OpCreate,
+		Build:     request.encode,
+		Take: func(d *protocol.Decoder, descriptors []int) error {
 			h, p, err := request.decode(d, descriptors)
 			if err != nil {
 				return err
@@ -54,7 +55,7 @@ func (c *Client) Create(ctx context.Context, what Description) (*Builder, error)
 			c.mu.Unlock()
 			return nil
 		},
-		undo: func(told bool) { c.unmake(b.held, told) },
+		Undo: func(told bool) { c.unmake(b.held, told) },
 	})
 	if err != nil {
 		return nil, err
@@ -84,8 +85,8 @@ type creation struct {
 }
 
 func (r *creation) of(c *Client, what Description) (err error) {
-	if c == nil || c.turn == nil {
-		return &ArgumentError{Argument: "client", Value: "nil", Accepted: "what Connect returns"}
+	if err := c.isNone(); err != nil {
+		return err
 	}
 	r.client, r.what = c, what
 	if r.layout, err = arrayiface.NewLayout(what.Type, what.Shape, nil); err != nil {
@@ -162,18 +163,21 @@ func (b *Builder) attach(ctx context.Context, what Description, size int64) erro
 		return err
 	}
 	b.held.mapping = &mapping{id: id, memory: memory, descriptor: descriptor, size: size, users: 1}
-	return c.notMade(b.held, c.call(ctx, call{
-		operation:   protocol.OpAttach,
-		build:       func(e *protocol.Encoder) { e.ID(id) },
-		descriptors: []int{descriptor},
+	return c.notMade(b.held, c.call(ctx, asking.Call{
+		Operation:   protocol.OpAttach,
+		Build:       func(e *protocol.Encoder) { e.ID(id) },
+		Descriptors: []int{descriptor},
 	}))
 }
 
 // onDevice reports whether memory of an allocator is a device's, and refuses what is neither that
 // nor ordinary host memory.
 func (c *Client) onDevice(a backends.Allocator) (bool, error) {
+	accepted := "ordinary host memory, as malloc, or memory of a device alone: " +
+		"page-locked and managed memory cannot be shared by descriptor"
 	if !a.Valid() {
-		return false, &ArgumentError{Argument: "allocator", Value: a.String(), Accepted: "one of the host's or of a device whose memory can be shared"}
+		accepted = "one of the host's or of a device whose memory can be shared"
+		return false, &ArgumentError{Argument: "allocator", Value: a.String(), Accepted: accepted}
 	}
 	switch a.Kind() {
 	case backends.Pageable:
@@ -181,7 +185,7 @@ func (c *Client) onDevice(a backends.Allocator) (bool, error) {
 	case backends.DeviceOnly:
 		return true, nil
 	}
-	return false, &ArgumentError{Argument: "allocator", Value: a.String(), Accepted: "ordinary host memory, as malloc, or memory of a device alone: page-locked and managed memory cannot be shared by descriptor"}
+	return false, &ArgumentError{Argument: "allocator", Value: a.String(), Accepted: accepted}
 }
 
 func (c *Client) identity(a backends.Allocator, device int) (backends.UUID, error) {
@@ -191,7 +195,8 @@ func (c *Client) identity(a backends.Allocator, device int) (backends.UUID, erro
 	}
 	identified, ok := backends.As[backends.Identified](backend)
 	if !ok {
-		return backends.UUID{}, &backends.UnavailableError{Backend: backend.Name(), Reason: "it cannot tell which device others know as the same"}
+		reason := "it cannot tell which device others know as the same"
+		return backends.UUID{}, &backends.UnavailableError{Backend: backend.Name(), Reason: reason}
 	}
 	return identified.Identity(device)
 }
@@ -249,7 +254,8 @@ func (b *Builder) use(f func() error) error {
 func (b *Builder) Abort(ctx context.Context) error {
 	return b.use(func() error {
 		id := b.held.info.ID
-		err := b.client.change(ctx, id, call{operation: protocol.OpAbort, build: func(e *protocol.Encoder) { e.ID(id) }}, (*held).gone)
+		abort := asking.Call{Operation: protocol.OpAbort, Build: func(e *protocol.Encoder) { e.ID(id) }}
+		err := b.client.change(ctx, id, abort, (*held).gone)
 		if err != nil {
 			b.client.discard(b.held)
 			return errors.Join(err, b.array.Close())

@@ -8,13 +8,16 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"hamr/store/internal/asking"
 	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
 
 func checkName(name string) error {
 	if name == "" || len(name) > protocol.MostName || !utf8.ValidString(name) {
-		return &ArgumentError{Argument: "name", Value: fmt.Sprintf("%.40q, of %d bytes", name, len(name)), Accepted: fmt.Sprintf("1 to %d bytes of UTF-8", protocol.MostName)}
+		value := fmt.Sprintf("%.40q, of %d bytes", name, len(name))
+		accepted := fmt.Sprintf("1 to %d bytes of UTF-8", protocol.MostName)
+		return &ArgumentError{Argument: "name", Value: value, Accepted: accepted}
 	}
 	return nil
 }
@@ -24,15 +27,23 @@ func checkName(name string) error {
 // sealed yet can be deleted.
 func (c *Client) Delete(ctx context.Context, id ID, force bool) error {
 	wire.Crash("client-deleting")
-	return c.change(ctx, id, call{
-		operation: protocol.OpDelete,
-		finds:     true,
-		build:     func(e *protocol.Encoder) { e.ID(id); e.Flag(force) },
+	return c.change(ctx, id, asking.Call{
+		Operation: protocol.OpDelete,
+		Finds:     true,
+		Build:     func(e *protocol.Encoder) { e.ID(id); e.Flag(force) },
 	}, (*held).gone)
 }
 
-// gone is told that an object was deleted: another server is not told of it.
-func (h *held) gone() { h.deleted = true }
+// Discard has an object deleted that nobody may know of. It waits for no answer.
+func (c *Client) Discard(id ID) {
+	c.tellLater(func() { c.deletes = append(c.deletes, id) })
+	select {
+	case c.turn <- struct{}{}:
+		c.line.SendNotes()
+		c.give()
+	default: // the holder of the turn tells of it, or flush
+	}
+}
 
 // PutName gives an object a name, of which it may have several. The error is a *NameTakenError
 // where it is another object's, unless replace is set. Names go with their object.
@@ -40,7 +51,11 @@ func (c *Client) PutName(ctx context.Context, name string, id ID, replace bool) 
 	if err := checkName(name); err != nil {
 		return err
 	}
-	return c.call(ctx, call{operation: protocol.OpPutName, finds: true, build: func(e *protocol.Encoder) { e.Text(name); e.ID(id); e.Flag(replace) }})
+	return c.call(ctx, asking.Call{
+		Operation: protocol.OpPutName,
+		Finds:     true,
+		Build:     func(e *protocol.Encoder) { e.Text(name); e.ID(id); e.Flag(replace) },
+	})
 }
 
 // GetName returns the object that has a name; with wait, when there is one, or ctx has ended.
@@ -52,10 +67,10 @@ func (c *Client) GetName(ctx context.Context, name string, wait bool) (id ID, er
 	if wait {
 		ask = c.callAside
 	}
-	err = ask(ctx, call{
-		operation: protocol.OpGetName,
-		finds:     true,
-		build: func(e *protocol.Encoder) {
+	err = ask(ctx, asking.Call{
+		Operation: protocol.OpGetName,
+		Finds:     true,
+		Build: func(e *protocol.Encoder) {
 			e.Text(name)
 			if wait {
 				e.U64(timeLeft(ctx))
@@ -63,7 +78,7 @@ func (c *Client) GetName(ctx context.Context, name string, wait bool) (id ID, er
 				e.U64(0)
 			}
 		},
-		read: func(d *protocol.Decoder) { id = d.ID() },
+		Read: func(d *protocol.Decoder) { id = d.ID() },
 	})
 	var absent *NotFoundError
 	if wait && errors.As(err, &absent) {
@@ -77,16 +92,20 @@ func (c *Client) DropName(ctx context.Context, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	return c.call(ctx, call{operation: protocol.OpDropName, finds: true, build: func(e *protocol.Encoder) { e.Text(name) }})
+	return c.call(ctx, asking.Call{
+		Operation: protocol.OpDropName,
+		Finds:     true,
+		Build:     func(e *protocol.Encoder) { e.Text(name) },
+	})
 }
 
 // Exists reports whether there is an object, and whether it is sealed.
 func (c *Client) Exists(ctx context.Context, id ID) (there, sealed bool, err error) {
-	err = c.call(ctx, call{
-		operation: protocol.OpExists,
-		finds:     true,
-		build:     func(e *protocol.Encoder) { e.ID(id) },
-		take: func(d *protocol.Decoder, descriptors []int) error {
+	err = c.call(ctx, asking.Call{
+		Operation: protocol.OpExists,
+		Finds:     true,
+		Build:     func(e *protocol.Encoder) { e.ID(id) },
+		Take: func(d *protocol.Decoder, descriptors []int) error {
 			wire.CloseAll(descriptors)
 			if there, sealed = d.Flag(), d.Flag(); there {
 				return d.Done()
@@ -102,11 +121,11 @@ func (c *Client) Exists(ctx context.Context, id ID) (there, sealed bool, err err
 
 // Describe returns what is known of an object.
 func (c *Client) Describe(ctx context.Context, id ID) (info Info, err error) {
-	err = c.call(ctx, call{
-		operation: protocol.OpDescribe,
-		finds:     true,
-		build:     func(e *protocol.Encoder) { e.ID(id) },
-		read:      func(d *protocol.Decoder) { info = protocol.DecodeListed(d) },
+	err = c.call(ctx, asking.Call{
+		Operation: protocol.OpDescribe,
+		Finds:     true,
+		Build:     func(e *protocol.Encoder) { e.ID(id) },
+		Read:      func(d *protocol.Decoder) { info = protocol.DecodeListed(d) },
 	})
 	return info, err
 }
@@ -120,16 +139,16 @@ func (c *Client) Metadata(ctx context.Context, id ID) ([]byte, error) {
 // SetMetadata replaces the metadata of an object that this client has made and not sealed.
 func (c *Client) SetMetadata(ctx context.Context, id ID, metadata []byte) error {
 	metadata = slices.Clone(metadata)
-	return c.change(ctx, id, call{
-		operation: protocol.OpSetMetadata,
-		build:     func(e *protocol.Encoder) { e.ID(id); e.Blob(metadata) },
+	return c.change(ctx, id, asking.Call{
+		Operation: protocol.OpSetMetadata,
+		Build:     func(e *protocol.Encoder) { e.ID(id); e.Blob(metadata) },
 	}, func(h *held) { h.info.Metadata = metadata })
 }
 
-// change makes a request that changes an object. Where this client has it, its own knowledge changes with the answer: the
-// next one who has the turn may tell another server of it.
-func (c *Client) change(ctx context.Context, id ID, r call, do func(*held)) error {
-	r.read = func(*protocol.Decoder) {
+// change makes a request that changes an object. Where this client has it, its own knowledge changes with the answer:
+// the next call may have to tell another server of it.
+func (c *Client) change(ctx context.Context, id ID, r asking.Call, do func(*held)) error {
+	r.Read = func(*protocol.Decoder) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if h := c.held[id]; h != nil {
@@ -155,10 +174,10 @@ func (c *Client) SetEvictable(ctx context.Context, id ID, on bool) error {
 }
 
 func (c *Client) mark(ctx context.Context, id ID, what uint8, on bool) error {
-	return c.change(ctx, id, call{
-		operation: protocol.OpMark,
-		finds:     true,
-		build:     func(e *protocol.Encoder) { e.ID(id); e.U8(what); e.Flag(on) },
+	return c.change(ctx, id, asking.Call{
+		Operation: protocol.OpMark,
+		Finds:     true,
+		Build:     func(e *protocol.Encoder) { e.ID(id); e.U8(what); e.Flag(on) },
 	}, func(h *held) {
 		if what == protocol.MarkPinned {
 			h.info.Pinned = on
@@ -182,7 +201,8 @@ type ListOptions struct {
 // end. A page may have fewer objects than were asked for, and none, before the end.
 func (c *Client) List(ctx context.Context, o ListOptions) (list []Info, next uint64, err error) {
 	if o.Most < 0 || len(o.Prefix) > protocol.MostName {
-		return nil, 0, &ArgumentError{Argument: "list", Value: fmt.Sprintf("of %d objects, prefix of %d bytes", o.Most, len(o.Prefix)), Accepted: "0 or more, and a name's beginning"}
+		value := fmt.Sprintf("of %d objects, prefix of %d bytes", o.Most, len(o.Prefix))
+		return nil, 0, &ArgumentError{Argument: "list", Value: value, Accepted: "0 or more, and a name's beginning"}
 	}
 	filter := protocol.ListSealed
 	if o.Unsealed {
@@ -191,9 +211,9 @@ func (c *Client) List(ctx context.Context, o ListOptions) (list []Info, next uin
 	if o.Named {
 		filter |= protocol.ListNamed
 	}
-	err = c.call(ctx, call{
-		operation: protocol.OpList,
-		build: func(e *protocol.Encoder) {
+	err = c.call(ctx, asking.Call{
+		Operation: protocol.OpList,
+		Build: func(e *protocol.Encoder) {
 			e.U64(o.After)
 			if o.Most == 0 {
 				o.Most = 1 << 20
@@ -202,7 +222,7 @@ func (c *Client) List(ctx context.Context, o ListOptions) (list []Info, next uin
 			e.U8(filter)
 			e.Text(o.Prefix)
 		},
-		read: func(d *protocol.Decoder) {
+		Read: func(d *protocol.Decoder) {
 			list, next = nil, d.U64()
 			for range d.Count(32) {
 				list = append(list, protocol.DecodeListed(d))
@@ -214,9 +234,9 @@ func (c *Client) List(ctx context.Context, o ListOptions) (list []Info, next uin
 
 // Statistics returns the server's figures.
 func (c *Client) Statistics(ctx context.Context) (t Statistics, err error) {
-	err = c.call(ctx, call{
-		operation: protocol.OpStatistics,
-		read:      func(d *protocol.Decoder) { t = protocol.DecodeStatistics(d) },
+	err = c.call(ctx, asking.Call{
+		Operation: protocol.OpStatistics,
+		Read:      func(d *protocol.Decoder) { t = protocol.DecodeStatistics(d) },
 	})
 	return t, err
 }

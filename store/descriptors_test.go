@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"hamr/store/internal/asking"
 	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
@@ -113,7 +114,7 @@ func TestTooManyClients(t *testing.T) {
 	var full *FullError
 	require.ErrorAs(t, err, &full)
 	assert.Equal(t, protocol.MemoryDescriptors, full.Memory)
-	require.ErrorAs(t, list[0].callAside(background, call{operation: protocol.OpWait}), &full)
+	require.ErrorAs(t, list[0].callAside(background, asking.Call{Operation: protocol.OpWait}), &full)
 	for _, c := range list {
 		require.NoError(t, c.Close())
 	}
@@ -178,7 +179,7 @@ func TestAClientWithoutDescriptors(t *testing.T) {
 	c, maker := connected(t, path), connected(t, path)
 	large, small := makeObject(t, maker, bytesOf(protocol.LargeFrom), 1), makeObject(t, maker, bytesOf(100), 2)
 	before := beginObject(t, c, bytesOf(protocol.LargeFrom), 3)
-	socket := c.socket
+	socket := c.line.Socket
 	wanting := func(err error) {
 		t.Helper()
 		var none *DescriptorsError
@@ -215,7 +216,7 @@ func TestAClientWithoutDescriptors(t *testing.T) {
 	o, err := before.Seal(background)
 	require.NoError(t, err)
 	require.NoError(t, o.Release())
-	assert.Same(t, socket, c.socket)
+	assert.Same(t, socket, c.line.Socket)
 	list, _, err := c.List(background, ListOptions{Unsealed: true})
 	require.NoError(t, err)
 	assert.Len(t, list, 2)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"hamr/gobuffer"
+	"hamr/store/internal/asking"
 	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
@@ -36,8 +38,8 @@ func (c *Client) Get(ctx context.Context, id ID, o GetOptions) (*Object, error) 
 }
 
 func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
-	if c == nil || c.turn == nil {
-		return nil, &ArgumentError{Argument: "client", Value: "nil", Accepted: "what Connect returns"}
+	if err := c.isNone(); err != nil {
+		return nil, err
 	}
 	c.mu.Lock()
 	had := c.held[id]
@@ -47,10 +49,10 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 	c.mu.Unlock()
 	var got *held
 	var writable bool
-	err := c.call(ctx, call{
-		operation: protocol.OpGet,
-		finds:     true,
-		build: func(e *protocol.Encoder) {
+	err := c.call(ctx, asking.Call{
+		Operation: protocol.OpGet,
+		Finds:     true,
+		Build: func(e *protocol.Encoder) {
 			e.ID(id)
 			var flags uint8
 			if unsafe {
@@ -61,7 +63,7 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 			}
 			e.U8(flags)
 		},
-		take: func(d *protocol.Decoder, descriptors []int) (err error) {
+		Take: func(d *protocol.Decoder, descriptors []int) (err error) {
 			bound := len(d.Rest) > 0 && d.Rest[0]&protocol.FlagSession != 0
 			info := protocol.DecodeInfo(d, id)
 			p := decodePlace(d)
@@ -90,7 +92,7 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 			}
 			return nil
 		},
-		undo: func(told bool) {
+		Undo: func(told bool) {
 			if told {
 				c.dropUndone(got)
 			} else {
@@ -143,10 +145,16 @@ func (c *Client) hold(info Info, p place, descriptors []int, writable bool) (*he
 	return h, nil
 }
 
-// giveBack ends a lease of what this process cannot map.
-func (c *Client) giveBack(id ID, p place) {
-	if !c.undone {
-		c.tellLater(func() { c.releases = append(c.releases, release{id, 1}) })
+// Descriptor returns by which descriptor, which stays the object's, its memory is mapped, for
+// [gobuffer.Sharing]; nil where it has none of its own, as small objects, or was released.
+func (o *Object) Descriptor() *gobuffer.Descriptor {
+	c := o.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := o.held.mapping
+	if m == nil || m.slab || m.descriptor < 0 {
+		return nil
 	}
-	c.unmapped(p)
+	start := m.memory.Region().Address
+	return &gobuffer.Descriptor{Number: m.descriptor, Start: start, Size: m.memory.Size(), ReadOnly: true}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"hamr/store/internal/asking"
 	"hamr/store/internal/book"
 	"hamr/store/internal/protocol"
 )
@@ -47,7 +48,7 @@ func TestABookThatCannotBeWrittenDown(t *testing.T) {
 	}
 	s.Lock.Unlock()
 	remember := func() error {
-		return c.call(background, call{operation: protocol.OpRemember, descriptors: []int{other.Number}})
+		return c.call(background, asking.Call{Operation: protocol.OpRemember, Descriptors: []int{other.Number}})
 	}
 	require.ErrorAs(t, remember(), new(*SystemError))
 	require.ErrorAs(t, remember(), new(*SystemError))

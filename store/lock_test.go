@@ -83,7 +83,7 @@ func TestDescriptorsThatAForkedChildCloses(t *testing.T) {
 	s := startServer(t, ServerOptions{})
 	c := newClient(t, s)
 	makeObject(t, c, bytesOf(100_000), 1)
-	has := append(s.Descriptors, s.Links.Poll.Descriptor, s.Links.Poll.Wake, c.socket.Descriptor)
+	has := append(s.Descriptors, s.Links.Poll.Descriptor, s.Links.Poll.Wake, c.line.Socket.Descriptor)
 	s.Lock.Lock()
 	for _, o := range s.Table.Objects {
 		has = append(has, o.Unit.Descriptor.Number)

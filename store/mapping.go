@@ -12,76 +12,18 @@ import (
 	"hamr/store/internal/wire"
 )
 
-// mapping is memory of the store that this process has mapped: an object's own, or a slab. The
-// client's lock guards users and gone.
-type mapping struct {
-	id         ID
-	memory     *gobuffer.Memory
-	descriptor int // kept, so that another server can be told of the memory
-	size       int64
-	slab       bool
-	sealed     bool // it was to be mapped for writing, and could not be any more
-	users      int  // objects that are in use
-	gone       bool // a slab that has no use any more
-}
-
-// end unmaps it.
-func (m *mapping) end() error {
-	err := m.memory.Release()
-	if m.descriptor >= 0 {
-		err = errors.Join(err, unix.Close(m.descriptor))
-	}
-	return err
-}
-
-// held is an object that this process has leases of. The client's lock guards times and users.
-type held struct {
-	info    Info
-	mapping *mapping // nil of one without bytes
-	offset  int64
-	times   int // leases
-	users   int
-	stale   *gobuffer.Memory // what its maker wrote to before it was sealed
-	made    bool             // by this client
-	bound   bool             // to its session
-	deleted bool             // by this client
-	session uint64           // in which it was made
-	untold  error            // why the server does not know of it yet
-	refused bool             // a server took what it was told of it for a breach of the protocol
-}
-
-// place is where an object's memory is, as the server says.
-type place struct {
-	where  uint8
-	unit   ID
-	size   int64
-	offset int64
-	sent   bool
-}
-
-func decodePlace(d *protocol.Decoder) (p place) {
-	p.where = d.U8()
-	if p.where == protocol.Nowhere {
-		return p
-	}
-	p.unit, p.size, p.offset, p.sent = d.ID(), int64(d.Size()), int64(d.Size()), d.Flag()
-	if p.where > protocol.OnDevice {
-		d.Fail("an object's place of kind %d", p.where)
-	}
-	return p
-}
-
 // check refuses a place that the object does not fit, which would have others' memory mapped, and one of which this
 // process could not open the descriptor.
 func (c *Client) check(p place, bytes int64, descriptors []int) error {
-	if p.sent && c.short {
+	if p.sent && c.line.Short {
 		return wire.NoDescriptors()
 	}
 	want := 0
 	if p.sent {
 		want = 1
 	}
-	if len(descriptors) != want || (p.where == protocol.Nowhere) != (bytes == 0) || p.offset > p.size || bytes > p.size-p.offset {
+	if len(descriptors) != want || (p.where == protocol.Nowhere) != (bytes == 0) ||
+		p.offset > p.size || bytes > p.size-p.offset {
 		return &ProtocolError{Problem: "an object in a place that it does not fit"}
 	}
 	return nil
@@ -131,7 +73,10 @@ func (c *Client) mapped(p place, device backends.UUID, descriptors []int, writab
 		wire.CloseAll(descriptors)
 		return nil, err
 	}
-	m = &mapping{id: p.unit, memory: memory, descriptor: descriptors[0], size: p.size, slab: p.where == protocol.InSlab, sealed: sealed, users: 1}
+	m = &mapping{
+		id: p.unit, memory: memory, descriptor: descriptors[0], size: p.size, slab: p.where == protocol.InSlab,
+		sealed: sealed, users: 1,
+	}
 	if m.slab {
 		c.mu.Lock()
 		c.slabs[p.unit] = m
@@ -258,7 +203,8 @@ func (c *Client) deviceOf(id backends.UUID) (a backends.Allocator, device int, e
 }
 
 func (c *Client) findDevice(id backends.UUID) (a backends.Allocator, device int, err error) {
-	err = &backends.UnavailableError{Backend: "store", Reason: "this process has no device " + id.String() + " whose memory it can map"}
+	reason := "this process has no device " + id.String() + " whose memory it can map"
+	err = &backends.UnavailableError{Backend: "store", Reason: reason}
 	devices.Each(c.runtime, func(its backends.UUID, at backends.Region) bool {
 		if its == id {
 			a, device, err = at.Allocator, at.Device, nil
@@ -266,4 +212,20 @@ func (c *Client) findDevice(id backends.UUID) (a backends.Allocator, device int,
 		return its != id
 	})
 	return a, device, err
+}
+
+// giveBack ends a lease of what this process cannot map.
+func (c *Client) giveBack(id ID, p place) {
+	if !c.line.Undone {
+		c.tellLater(func() { c.releases = append(c.releases, release{id, 1}) })
+	}
+	c.unmapped(p)
+}
+
+// dropUndone ends the use of an object of which the server has taken back the lease that a late answer tells of.
+func (c *Client) dropUndone(h *held) {
+	c.mu.Lock()
+	h.times--
+	c.mu.Unlock()
+	c.drop(h)
 }

@@ -98,7 +98,7 @@ func TestAClientThatLostItsConnectionAloneHasNobodyWait(t *testing.T) {
 	c := newClient(t, s)
 	o := holdMany(t, c, 1, bytesOf(100))[0]
 	require.NoError(t, c.take(background))
-	_ = c.lose(context.Canceled)
+	_ = c.line.Lose(context.Canceled)
 	c.give()
 	_, err := c.Statistics(background)
 	require.NoError(t, err)

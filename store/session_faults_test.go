@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hamr/backends"
+	"hamr/store/internal/asking"
 	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
@@ -36,7 +37,7 @@ func TestLongAnswersThatNobodyWaitsForDoNotCostTheSession(t *testing.T) {
 			mine := bytesOf(70_000)
 			mine.Session = true
 			bound := makeObject(t, c, mine, 1)
-			socket := c.socket
+			socket := c.line.Socket
 			standStill(t, server.Process)
 			for range 30 {
 				soon, end := context.WithTimeout(background, time.Millisecond)
@@ -64,7 +65,7 @@ func TestLongAnswersThatNobodyWaitsForDoNotCostTheSession(t *testing.T) {
 				_ = o.Release()
 			}
 			_ = c.take(background)
-			assert.Same(t, socket, c.socket, "the session was lost")
+			assert.Same(t, socket, c.line.Socket, "the session was lost")
 			c.give()
 		})
 	}
@@ -85,11 +86,16 @@ func TestAnUndoneRequestTellsOfNoSlabs(t *testing.T) {
 	// What the server answers before the slab goes, and is undone after that.
 	second := newClient(t, s)
 	require.NoError(t, reader.take(background))
-	require.NoError(t, reader.send(call{operation: protocol.OpExists, build: func(e *protocol.Encoder) { e.ID(x) }}))
-	_, err = reader.await(background, call{operation: protocol.OpExists, take: func(*protocol.Decoder, []int) error { return nil }})
+	exists := asking.Call{
+		Operation: protocol.OpExists,
+		Build:     func(e *protocol.Encoder) { e.ID(x) },
+		Take:      func(*protocol.Decoder, []int) error { return nil },
+	}
+	require.NoError(t, reader.line.Send(exists))
+	_, err = reader.line.Await(background, exists)
 	require.NoError(t, err)
 	require.NoError(t, second.Delete(background, x, false)) // the slab goes
-	require.True(t, reader.undoLast())
+	require.True(t, reader.line.Undo())
 	reader.give()
 	for range 5 {
 		_, err = reader.Statistics(background)
@@ -174,18 +180,18 @@ func TestASlabThatCameBackAsAnotherOne(t *testing.T) {
 	require.NoError(t, err)
 	// Its session ends while the server lives, and the slab is spilled before it has told of the object.
 	require.NoError(t, reader.take(background))
-	_ = reader.lose(context.Canceled)
+	_ = reader.line.Lose(context.Canceled)
 	eventually(t, func() bool { return s.Statistics().Leases == 0 }, func() any { return s.Statistics() })
 	s.Lock.Lock()
 	u := s.Table.Objects[x].Unit
 	require.NoError(t, s.Table.Memory.Spill(u))
-	require.True(t, u.IsSpilled())
+	require.True(t, u.Spilled != nil)
 	s.Lock.Unlock()
 	reader.give()
 	socketOf := func() *wire.WaitingSocket {
 		_ = reader.take(background)
 		defer reader.give()
-		return reader.socket
+		return reader.line.Socket
 	}
 	_, err = reader.Statistics(background)
 	require.NoError(t, err)

@@ -37,19 +37,19 @@ func TestRepliesAreAskedForOrWaitedFor(t *testing.T) {
 		require.NoError(t, err)
 		cycles(t, c, 20)
 		standStill(t, server.Process)
-		inTurn(t, c, func() { c.socket.Skips, c.socket.Skipped = 0, 0 })
+		inTurn(t, c, func() { c.line.Socket.Skips, c.line.Socket.Skipped = 0, 0 })
 		ctx, cancel := context.WithTimeout(background, 30*time.Millisecond)
 		_, _, err = c.Exists(ctx, protocol.NewID())
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		inTurn(t, c, func() { skips = c.socket.Skips })
+		inTurn(t, c, func() { skips = c.line.Socket.Skips })
 		assert.Equal(t, on, skips > 0, "who asked in vain sleeps at once for a while")
 		require.NoError(t, server.Process.Signal(syscall.SIGCONT))
 		cycles(t, c, 20)
 		if on {
 			asks := func() (again bool) {
 				cycles(t, c, 1)
-				inTurn(t, c, func() { again = c.socket.Skipped == 0 })
+				inTurn(t, c, func() { again = c.line.Socket.Skipped == 0 })
 				return again
 			}
 			require.Eventually(t, asks, time.Minute, time.Millisecond, "it asks again")

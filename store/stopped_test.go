@@ -171,7 +171,7 @@ func TestACloseWhileAServerIsLookedFor(t *testing.T) {
 	require.NoError(t, err)
 	standStill(t, server.Process)
 	require.NoError(t, c.take(background))
-	_ = c.lose(io.EOF)
+	_ = c.line.Lose(io.EOF)
 	c.give()
 	ended := make(chan error)
 	go func() { _, err := c.Statistics(background); ended <- err }()

@@ -16,6 +16,7 @@ import (
 	"hamr/backends/backendtest"
 	"hamr/backends/host"
 	"hamr/gobuffer"
+	"hamr/store/internal/asking"
 	"hamr/store/internal/server"
 	"hamr/store/internal/wire"
 )
@@ -70,7 +71,7 @@ func hello(t testing.TB) []byte {
 	t.Helper()
 	machine, err := wire.BootID()
 	require.NoError(t, err)
-	return greeting(machine)
+	return asking.Greeting(machine)
 }
 
 // waits is for how many objects, and for how many names, requests wait.

@@ -18,13 +18,13 @@ func leaseKept(t *testing.T, s *served, c *Client) (check func()) {
 	what.Evictable = true
 	kept, err := c.Get(background, makeObject(t, c, what, 7), GetOptions{})
 	require.NoError(t, err)
-	socket := c.socket
+	socket := c.line.Socket
 	return func() {
 		t.Helper()
 		there, _, err := c.Exists(background, kept.ID())
 		require.NoError(t, err)
 		assert.True(t, there)
-		assert.Same(t, socket, c.socket, "the client has connected anew")
+		assert.Same(t, socket, c.line.Socket, "the client has connected anew")
 		require.NoError(t, kept.Release())
 		require.NoError(t, c.Delete(background, kept.ID(), false))
 		require.NoError(t, c.Close())
@@ -101,7 +101,7 @@ func TestManyCallsThatAServerDoesNotAnswer(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	id := makeObject(t, c, bytesOf(100), 1)
-	socket := c.socket
+	socket := c.line.Socket
 	standStill(t, server.Process)
 	for range 300 {
 		soon, end := context.WithTimeout(background, time.Millisecond)
@@ -113,6 +113,6 @@ func TestManyCallsThatAServerDoesNotAnswer(t *testing.T) {
 	there, _, err := c.Exists(background, id)
 	require.NoError(t, err)
 	assert.True(t, there)
-	assert.Same(t, socket, c.socket)
-	assert.Empty(t, c.abandoned)
+	assert.Same(t, socket, c.line.Socket)
+	assert.True(t, c.line.IsIdle())
 }

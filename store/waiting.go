@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"hamr/store/internal/asking"
 	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
 )
@@ -22,9 +23,9 @@ const (
 
 // callAside makes a request that may wait for long, on a connection of its own, so that others go
 // on meanwhile.
-func (c *Client) callAside(ctx context.Context, r call) error {
-	if c == nil || c.turn == nil {
-		return &ArgumentError{Argument: "client", Value: "nil", Accepted: "what Connect returns"}
+func (c *Client) callAside(ctx context.Context, r asking.Call) error {
+	if err := c.isNone(); err != nil {
+		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -34,29 +35,29 @@ func (c *Client) callAside(ctx context.Context, r call) error {
 		c.mu.Unlock()
 		return ErrClosed
 	}
-	var socket *wire.WaitingSocket
+	var line *asking.Line
 	if n := len(c.idle); n > 0 {
-		socket, c.idle = c.idle[n-1], c.idle[:n-1]
+		line, c.idle = c.idle[n-1], c.idle[:n-1]
 	}
 	c.mu.Unlock()
-	if socket != nil {
-		err := c.askAside(ctx, socket, r)
+	if line != nil {
+		err := c.askAside(ctx, line, r)
 		var lost *LostError
 		if !errors.As(err, &lost) {
 			return err
 		}
-		// It may have been idle since another server's time.
+		// It may have been idle since the time of another server.
 	}
-	socket, err := c.connectAside(ctx)
+	line, err := c.connectAside(ctx)
 	if err != nil {
 		return err
 	}
-	return c.askAside(ctx, socket, r)
+	return c.askAside(ctx, line, r)
 }
 
 // connectAside opens a connection that has no leases.
-func (c *Client) connectAside(ctx context.Context) (*wire.WaitingSocket, error) {
-	socket, w, err := c.connect(ctx)
+func (c *Client) connectAside(ctx context.Context) (*asking.Line, error) {
+	socket, book, err := asking.Connect(ctx, c.path, c.hangUp)
 	if err != nil && c.isClosed() {
 		return nil, ErrClosed // it may have come by the end of the wait for an answer
 	}
@@ -64,10 +65,10 @@ func (c *Client) connectAside(ctx context.Context) (*wire.WaitingSocket, error) 
 		return nil, err
 	}
 	socket.Patient = true
-	if w.book >= 0 {
-		_ = unix.Close(w.book)
+	if book >= 0 {
+		_ = unix.Close(book)
 	}
-	return socket, nil
+	return asking.New(c.path, socket), nil
 }
 
 // timeLeft is how long a server is to wait: until the context ends.
@@ -82,25 +83,16 @@ func timeLeft(ctx context.Context) uint64 {
 }
 
 // askAside makes a request on a connection, which is kept for the next one where that can be.
-func (c *Client) askAside(ctx context.Context, socket *wire.WaitingSocket, r call) error {
-	aside := &Client{path: c.path, socket: socket, in: make([]byte, protocol.MostPacket), abandoned: map[uint64]call{}, closed: c.isClosed()}
-	err := aside.exchange(ctx, r)
+func (c *Client) askAside(ctx context.Context, line *asking.Line, r asking.Call) error {
+	err := line.Exchange(ctx, r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case aside.socket == nil:
-	case len(aside.abandoned) > 0 || c.closed || len(c.idle) >= mostIdle:
-		socket.Close()
-	default:
-		c.idle = append(c.idle, socket)
+	if !line.IsIdle() || c.closed || len(c.idle) >= mostIdle {
+		line.Close()
+	} else {
+		c.idle = append(c.idle, line)
 	}
 	return err
-}
-
-func (c *Client) isClosed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.closed
 }
 
 // Wait returns those of the objects that are sealed, as soon as count of them are, in the order
@@ -108,7 +100,9 @@ func (c *Client) isClosed() bool {
 // then, unless the server has said which of them are.
 func (c *Client) Wait(ctx context.Context, ids []ID, count int) (ready []ID, err error) {
 	if count < 0 || count > len(ids) || len(ids) > mostWait {
-		return nil, &ArgumentError{Argument: "ids and count", Value: fmt.Sprintf("%d of %d", count, len(ids)), Accepted: fmt.Sprintf("at most %d ids, and as many of them at most", mostWait)}
+		value := fmt.Sprintf("%d of %d", count, len(ids))
+		accepted := fmt.Sprintf("at most %d ids, and as many of them at most", mostWait)
+		return nil, &ArgumentError{Argument: "ids and count", Value: value, Accepted: accepted}
 	}
 	once := make([]ID, 0, len(ids))
 	seen := make(map[ID]struct{}, len(ids))
@@ -119,9 +113,9 @@ func (c *Client) Wait(ctx context.Context, ids []ID, count int) (ready []ID, err
 		}
 	}
 	ids, count = once, min(count, len(once))
-	err = c.callAside(ctx, call{
-		operation: protocol.OpWait,
-		build: func(e *protocol.Encoder) {
+	err = c.callAside(ctx, asking.Call{
+		Operation: protocol.OpWait,
+		Build: func(e *protocol.Encoder) {
 			e.U64(timeLeft(ctx))
 			e.U32(uint32(count))
 			e.U32(uint32(len(ids)))
@@ -129,7 +123,7 @@ func (c *Client) Wait(ctx context.Context, ids []ID, count int) (ready []ID, err
 				e.ID(id)
 			}
 		},
-		read: func(d *protocol.Decoder) {
+		Read: func(d *protocol.Decoder) {
 			ready = []ID{}
 			for range d.Count(16) {
 				ready = append(ready, d.ID())
@@ -146,7 +140,7 @@ func (c *Client) Wait(ctx context.Context, ids []ID, count int) (ready []ID, err
 type Watch struct {
 	client *Client
 	mu     sync.Mutex // of Next
-	aside  *Client
+	aside  *asking.Line
 	asked  bool    // a request is under way, whose answer nobody has taken yet
 	told   []Event // by that
 	closed chan struct{}
@@ -157,26 +151,23 @@ type Watch struct {
 
 // Watch begins to be told of events.
 func (c *Client) Watch(ctx context.Context) (*Watch, error) {
-	if c == nil || c.turn == nil {
-		return nil, &ArgumentError{Argument: "client", Value: "nil", Accepted: "what Connect returns"}
+	if err := c.isNone(); err != nil {
+		return nil, err
 	}
-	socket, err := c.connectAside(ctx)
+	line, err := c.connectAside(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := &Watch{client: c, closed: make(chan struct{})}
+	w := &Watch{client: c, aside: line, closed: make(chan struct{})}
 	w.hangUp, w.end = context.WithCancel(context.Background())
-	w.aside = &Client{path: c.path, socket: socket, in: make([]byte, protocol.MostPacket), abandoned: map[uint64]call{}}
 	if err := w.begin(ctx); err != nil {
-		if w.aside.socket != nil {
-			socket.Close()
-		}
+		line.Close()
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		socket.Close()
+		line.Close()
 		return nil, ErrClosed
 	}
 	c.watches[w] = struct{}{}
@@ -194,10 +185,10 @@ func (w *Watch) begin(ctx context.Context) error {
 // ask asks for events, or for the answer to what was asked before. There are none, and no error, where the context has
 // ended before the answer: the next call has it.
 func (w *Watch) ask(ctx context.Context, timeout uint64) (list []Event, err error) {
-	r := call{
-		operation: protocol.OpEvents,
-		build:     func(e *protocol.Encoder) { e.U64(timeout) },
-		read: func(d *protocol.Decoder) {
+	r := asking.Call{
+		Operation: protocol.OpEvents,
+		Build:     func(e *protocol.Encoder) { e.U64(timeout) },
+		Read: func(d *protocol.Decoder) {
 			if missed := d.U64(); missed > 0 {
 				w.told = append(w.told, Event{Kind: Missed, Missed: int64(missed)})
 			}
@@ -207,12 +198,12 @@ func (w *Watch) ask(ctx context.Context, timeout uint64) (list []Event, err erro
 		},
 	}
 	if !w.asked {
-		if err := w.aside.send(r); err != nil {
+		if err := w.aside.Send(r); err != nil {
 			return nil, err
 		}
 		w.asked = true
 	}
-	waits, err := w.aside.await(ctx, r)
+	waits, err := w.aside.Await(ctx, r)
 	if waits {
 		return nil, nil
 	}
@@ -239,8 +230,8 @@ func (w *Watch) Next(ctx context.Context) (list []Event, err error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if w.aside.socket == nil {
-			return nil, &LostError{Path: w.client.path, Reason: w.aside.lost}
+		if w.aside.Socket == nil {
+			return nil, &LostError{Path: w.client.path, Reason: w.aside.Lost}
 		}
 		// The server answers at the latest after this, unless it stands still.
 		if list, err = w.ask(either{ctx, w.hangUp}, uint64(wire.LookEvery)); err != nil {
@@ -277,10 +268,7 @@ func (w *Watch) Close() error {
 		defer w.mu.Unlock()
 		late.Stop()
 		w.end()
-		if w.aside.socket != nil {
-			w.aside.socket.Close()
-			w.aside.socket = nil
-		}
+		w.aside.Close()
 	})
 	return nil
 }

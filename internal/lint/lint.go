@@ -61,11 +61,12 @@ var rules = []rule{
 	{"store/internal/wire", []string{"store/internal/protocol"}},
 	{"store/internal/chain", nil},
 	{"store/internal/turn", nil},
+	{"store/internal/asking", []string{"internal/deadline", "store/internal/protocol", "store/internal/wire"}},
 	{"store/internal/book", []string{"backends/host", "store/internal/chain", "store/internal/protocol", "store/internal/wire"}},
 	{"store/internal/devices", []string{"gobuffer", "backends"}},
 	{"store/internal/spill", []string{"gobuffer", "backends", "backends/host", "arrayiface", "store/internal/devices", "store/internal/wire"}},
 	// The server makes and seals the host's memory without a runtime.
-	{"store/internal/memory", []string{"backends", "backends/host", "store/internal/protocol", "store/internal/spill", "store/internal/turn", "store/internal/wire"}},
+	{"store/internal/memory", []string{"backends", "backends/host", "store/internal/chain", "store/internal/protocol", "store/internal/spill", "store/internal/turn", "store/internal/wire"}},
 	{"store/internal/watch", []string{"store/internal/protocol", "store/internal/turn"}},
 	{"store/internal/objects", []string{"store/internal/book", "store/internal/chain", "store/internal/memory", "store/internal/protocol", "store/internal/turn", "store/internal/watch", "store/internal/wire"}},
 	{"store/internal/links", []string{"store/internal/protocol", "store/internal/wire"}},

@@ -1,3 +1,4 @@
+// Package chain is a list whose members have their neighbours in themselves.
 package chain
 
 // Chain is a list whose members have their neighbours in themselves, the oldest first.

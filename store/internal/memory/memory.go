@@ -69,7 +69,7 @@ func New(o Options, lock *turn.Lock, objects Objects) *Memory {
 	return &Memory{
 		options: o, lock: lock, objects: objects, moved: sync.NewCond(lock),
 		slabs: map[protocol.ID]*Unit{}, lingering: map[protocol.ID]*Unit{}, domains: map[backends.UUID]*Domain{},
-		OpenFile: spill.Open,
+		inFiles: newQueue(), OpenFile: spill.Open,
 	}
 }
 
@@ -79,14 +79,14 @@ func (m *Memory) Domain(device backends.UUID) *Domain {
 	if d == nil {
 		if len(m.domains) > MostDomains {
 			for device, d := range m.domains {
-				if d.isEmpty() && d.idle.oldest == nil && device != (backends.UUID{}) {
+				if d.isEmpty() && d.idle.Oldest == nil && device != (backends.UUID{}) {
 					delete(m.domains, device)
 				}
 			}
 		}
 		d = &Domain{
 			device: device, name: device.String(), limit: m.options.DeviceLimit,
-			spills: m.options.Devices.Copies(device), inFiles: &m.inFiles,
+			spills: m.options.Devices.Copies(device), idle: newQueue(), goes: newQueue(), inFiles: &m.inFiles,
 		}
 		if device == (backends.UUID{}) {
 			d.name, d.limit, d.spills = "host", m.options.HostLimit, m.options.Spill != ""
@@ -152,12 +152,12 @@ func (m *Memory) free(u *Unit) {
 	u.retire()
 	u.Descriptor.Release()
 	u.Descriptor = nil
-	spilled := u.spilled != nil
+	spilled := u.Spilled != nil
 	if spilled {
 		m.spilledBytes -= u.Size
 		u.domain.spilled -= u.Size
-		u.spilled.Close()
-		u.spilled = nil
+		u.Spilled.Close()
+		u.Spilled = nil
 	}
 	delete(m.slabs, u.ID)
 	m.Units--

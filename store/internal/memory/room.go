@@ -31,12 +31,12 @@ func (m *Memory) EvictOldest() bool {
 		m.giveUpSpare()
 		return true
 	}
-	if e := m.inFiles.oldest; e != nil {
+	if e := m.inFiles.Oldest; e != nil {
 		m.evict(e.unit)
 		return true
 	}
 	for _, d := range m.domains {
-		if e := d.goes.oldest; e != nil {
+		if e := d.goes.Oldest; e != nil {
 			m.evict(e.unit)
 			return true
 		}
@@ -55,11 +55,11 @@ func (m *Memory) evictInstead(d *Domain, bytes int64, why error) bool {
 		return false
 	}
 	//mutate:never nothing is evicted in place of what cannot be spilled
-	if e := m.inFiles.oldest; files && e != nil {
+	if e := m.inFiles.Oldest; files && e != nil {
 		m.evict(e.unit)
 		return true
 	}
-	if e := d.goes.oldest; e != nil {
+	if e := d.goes.Oldest; e != nil {
 		m.evict(e.unit)
 		return true
 	}
@@ -165,9 +165,9 @@ func (m *Memory) room(d *Domain, bytes int64) error {
 
 // next is what may leave memory next, and how many bytes there are of such units. Some are passed over.
 func (d *Domain) next(stays map[*Unit]bool) (u *Unit, bytes int64) {
-	e := d.idle.oldest
+	e := d.idle.Oldest
 	for e != nil && stays[e.unit] {
-		e = e.newer
+		e = e.Newer
 	}
 	bytes = d.idle.bytes
 	for each := range stays {

@@ -42,7 +42,7 @@ func (m *Memory) Spill(u *Unit) error {
 		u.list()
 		return nil
 	}
-	u.spilled = file
+	u.Spilled = file
 	u.Descriptor.Release()
 	u.Descriptor = nil
 	u.list()
@@ -94,7 +94,7 @@ func (m *Memory) Restore(u *Unit) error {
 	for u.Moving {
 		m.Wait()
 	}
-	if u.spilled == nil {
+	if u.Spilled == nil {
 		return nil
 	}
 	u.Moving = true
@@ -115,7 +115,7 @@ func (m *Memory) Restore(u *Unit) error {
 		m.swapping = true
 		defer func() { m.swapping = false }()
 	}
-	file := u.spilled
+	file := u.Spilled
 	var number int
 	err = m.retrying(func() (err error) {
 		m.lock.Pause(func() {
@@ -134,7 +134,7 @@ func (m *Memory) Restore(u *Unit) error {
 		}
 	}
 	u.Descriptor = wire.NewDescriptor(number)
-	u.spilled, u.Writable, u.replaced = nil, false, true
+	u.Spilled, u.Writable, u.Replaced = nil, false, true
 	file.Close()
 	m.spilledBytes -= u.Size
 	u.domain.spilled -= u.Size

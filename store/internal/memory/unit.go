@@ -4,6 +4,7 @@ package memory
 
 import (
 	"hamr/backends"
+	"hamr/store/internal/chain"
 	"hamr/store/internal/protocol"
 	"hamr/store/internal/spill"
 	"hamr/store/internal/wire"
@@ -32,8 +33,8 @@ type Unit struct {
 	gone       bool                 // it gets no tenants any more
 	forced     bool                 // counted as lingering
 	Descriptor *wire.Descriptor
-	spilled    *spill.File
-	replaced   bool // it was brought back, as other memory
+	Spilled    *spill.File
+	Replaced   bool // it was brought back, as other memory than clients may have mapped
 	// Moving says that it is being written to or read from a file. The lock is not held meanwhile.
 	Moving bool
 }
@@ -69,22 +70,15 @@ func (u *Unit) OnDevice() bool { return u.domain.device != (backends.UUID{}) }
 // IsSlab reports whether it has places for more than one object.
 func (u *Unit) IsSlab() bool { return len(u.tenants) > 1 }
 
-// IsSpilled reports whether it is in a file.
-func (u *Unit) IsSpilled() bool { return u.spilled != nil }
-
-// WasReplaced reports whether it came back from a file, as other memory than clients may have mapped.
-func (u *Unit) WasReplaced() bool { return u.replaced }
-
 // Spills reports whether its memory can be written to files.
 func (u *Unit) Spills() bool { return u.domain.spills }
 
-// HasRoomAt reports whether a place that begins at some byte is there and free. New objects of others do not go there.
+// HasRoomAt reports whether an object of another server may be at a place that begins at some byte: it is there and
+// free, and no client makes objects there.
 func (u *Unit) HasRoomAt(at int64) bool {
-	return at%u.Each == 0 && at/u.Each < int64(len(u.tenants)) && u.tenants[at/u.Each] == nil
+	return at%u.Each == 0 && at/u.Each < int64(len(u.tenants)) && u.tenants[at/u.Each] == nil && u.creator == nil &&
+		u.Spilled == nil
 }
-
-// IsFilled reports whether some client still makes objects there.
-func (u *Unit) IsFilled() bool { return u.creator != nil }
 
 // TakePlace returns a free place of a slab, where its next object goes.
 func (u *Unit) TakePlace() (place int32) {
@@ -132,10 +126,10 @@ func (d *Domain) isEmpty() bool { return d.used == 0 && d.lingering == 0 && d.sp
 func (u *Unit) list() {
 	free := u.blockers == 0 && !u.gone && !u.Moving
 	from := &u.domain.goes
-	if u.spilled != nil {
+	if u.Spilled != nil {
 		from = u.domain.inFiles
 	}
-	u.idle.stand(u, &u.domain.idle, free && u.spilled == nil)
+	u.idle.stand(u, &u.domain.idle, free && u.Spilled == nil)
 	u.goes.stand(u, from, free && u.keepers == 0)
 }
 
@@ -205,15 +199,19 @@ func (u *Unit) isNewest() bool {
 
 // queue is a list of units, the least recently used first.
 type queue struct {
-	oldest, newest *entry
-	bytes          int64
+	chain.Chain[entry]
+	bytes int64
 }
 
 // entry is a unit's place in a queue.
 type entry struct {
-	unit         *Unit
-	in           *queue // nil where it is in none
-	older, newer *entry
+	chain.Neighbours[entry]
+	unit *Unit
+	in   *queue // nil where it is in none
+}
+
+func newQueue() queue {
+	return queue{Chain: chain.Chain[entry]{Neighbours: func(e *entry) *chain.Neighbours[entry] { return &e.Neighbours }}}
 }
 
 // stand puts the entry into a queue as its newest, if it is not there yet, or takes it out of all.
@@ -232,38 +230,22 @@ func (e *entry) stand(u *Unit, q *queue, may bool) {
 
 // renew makes the entry the newest of its queue.
 func (e *entry) renew() {
-	if q := e.in; q != nil && q.newest != e {
+	if q := e.in; q != nil && e.Newer != nil {
 		e.leave()
 		e.join(q)
 	}
 }
 
 func (e *entry) join(q *queue) {
-	e.in, e.older = q, q.newest
+	e.in = q
 	q.bytes += e.unit.Size
-	if q.newest != nil {
-		q.newest.newer = e
-	} else {
-		q.oldest = e
-	}
-	q.newest = e
+	q.Push(e)
 }
 
 func (e *entry) leave() {
-	q := e.in
-	if q == nil {
-		return
+	if e.in != nil {
+		e.in.bytes -= e.unit.Size
+		e.in.Remove(e)
+		e.in = nil
 	}
-	q.bytes -= e.unit.Size
-	if e.older != nil {
-		e.older.newer = e.newer
-	} else {
-		q.oldest = e.newer
-	}
-	if e.newer != nil {
-		e.newer.older = e.older
-	} else {
-		q.newest = e.older
-	}
-	e.in, e.older, e.newer = nil, nil, nil
 }

@@ -130,20 +130,17 @@ func (t *Table) End(s *Session) {
 	delete(t.sessions, s)
 }
 
-// owner is what memory asks of the table.
-type owner struct{ *Table }
-
 // Evict deletes an object of which nobody has a lease.
-func (t owner) Evict(id protocol.ID) {
+func (t *Table) Evict(id protocol.ID) {
 	t.evicted++
 	t.Remove(t.Objects[id], false, protocol.Evicted)
 }
 
 // Tell tells clients of an event.
-func (t owner) Tell(e protocol.Event) { t.Watch.Tell(e) }
+func (t *Table) Tell(e protocol.Event) { t.Watch.Tell(e) }
 
 // EachSession calls f with the process of each session, and what goes over the units of its leases.
-func (t owner) EachSession(f func(process int, units func(func(*memory.Unit)))) {
+func (t *Table) EachSession(f func(process int, units func(func(*memory.Unit)))) {
 	for s := range t.sessions {
 		f(s.process, func(f func(*memory.Unit)) {
 			for _, l := range s.Leases {
@@ -158,20 +155,20 @@ func (t owner) EachSession(f func(process int, units func(func(*memory.Unit)))) 
 // Figures fills in what is counted of objects and of memory.
 func (t *Table) Figures(f *protocol.Statistics) {
 	f.Objects, f.Names, f.Leases, f.Sessions = int64(len(t.Objects)), t.there, t.leases, int64(len(t.sessions))
-	f.Table, f.TableLimit, f.Evicted = t.bytes, t.options.TableLimit, t.evicted
+	f.Table, f.TableLimit, f.Evicted = t.bytes, t.limit, t.evicted
 	for s := range t.sessions {
 		f.Unsealed += int64(len(s.unsealed))
 	}
 	t.Memory.Figures(f)
 }
 
-// New returns a table without objects.
-func New(o Options, lock *turn.Lock) *Table {
+// New returns a table without objects. It knows at most limit bytes of all, and maxMetadata of each.
+func New(limit int64, maxMetadata int, o memory.Options, lock *turn.Lock) *Table {
 	t := &Table{
-		Watch: watch.New(lock), Objects: map[protocol.ID]*Object{}, options: o, lock: lock,
-		sessions: map[*Session]struct{}{}, Names: map[string]*Name{},
+		Watch: watch.New(lock), Objects: map[protocol.ID]*Object{}, Names: map[string]*Name{}, lock: lock,
+		limit: limit, maxMetadata: maxMetadata, sessions: map[*Session]struct{}{},
 	}
-	t.Book = book.New(o.TableLimit, func(id protocol.ID) bool { return t.Objects[id] != nil })
-	t.Memory = memory.New(o.Memory, lock, owner{t})
+	t.Book = book.New(limit, func(id protocol.ID) bool { return t.Objects[id] != nil })
+	t.Memory = memory.New(o, lock, t)
 	return t
 }

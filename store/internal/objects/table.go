@@ -105,13 +105,6 @@ func (o *Object) EachName(f func(name string) bool) {
 	}
 }
 
-// Options are the limits of a table.
-type Options struct {
-	TableLimit  int64
-	MaxMetadata int
-	Memory      memory.Options
-}
-
 // Table is all objects. The lock guards it.
 type Table struct {
 	Memory  *memory.Memory
@@ -122,19 +115,20 @@ type Table struct {
 	// Closed says that nothing new begins, Quiet that what ends now ends with the server: the next server is told of it.
 	Closed, Quiet bool
 
-	options  Options
-	lock     *turn.Lock
-	sessions map[*Session]struct{}
-	order    []listed
-	holes    int // entries of order whose objects went
-	sequence uint64
-	unswept  []chain.Chain[Name] // of objects that went, which are in names still
-	sweeping bool
-	sweeps   sync.WaitGroup // goroutines
-	there    int64          // names that objects have
-	bytes    int64
-	leases   int64
-	evicted  int64
+	lock        *turn.Lock
+	limit       int64 // of bytes
+	maxMetadata int
+	sessions    map[*Session]struct{}
+	order       []listed
+	holes       int // entries of order whose objects went
+	sequence    uint64
+	unswept     []chain.Chain[Name] // of objects that went, which are in names still
+	sweeping    bool
+	sweeps      sync.WaitGroup // goroutines
+	there       int64          // names that objects have
+	bytes       int64
+	leases      int64
+	evicted     int64
 }
 
 // listed is an entry of the list of all objects; of one that went the object is nil.
@@ -166,8 +160,8 @@ func (t *Table) Add(o *Object, u *memory.Unit, place int32) {
 
 // Room refuses to know of more bytes than the limit.
 func (t *Table) Room(bytes int64) error {
-	if t.bytes+bytes > t.options.TableLimit {
-		return &protocol.FullError{Memory: "table", Needed: bytes, Limit: t.options.TableLimit, Used: t.bytes}
+	if t.bytes+bytes > t.limit {
+		return &protocol.FullError{Memory: "table", Needed: bytes, Limit: t.limit, Used: t.bytes}
 	}
 	return nil
 }
@@ -194,7 +188,7 @@ func (t *Table) Seal(o *Object) {
 
 // SetMetadata replaces the metadata of an object, unless it is too much.
 func (t *Table) SetMetadata(o *Object, metadata []byte) error {
-	if err := protocol.MetadataWithin(metadata, t.options.MaxMetadata); err != nil {
+	if err := protocol.MetadataWithin(metadata, t.maxMetadata); err != nil {
 		return err
 	}
 	more := int64(len(metadata) - len(o.Metadata))

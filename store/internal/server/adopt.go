@@ -56,7 +56,7 @@ func canBeSlab(size, each int64) bool {
 }
 
 // holdUnit learns of a slab that a client has, and of which it tells the objects next.
-func (c *conversation) holdUnit(d *protocol.Decoder) error {
+func (c *conversation) holdUnit(d *protocol.Decoder, _ *protocol.Encoder) error {
 	id, size, each := d.ID(), int64(d.Size()), int64(d.Size())
 	if d.Broken == "" && !canBeSlab(size, each) {
 		d.Fail("a slab of %d bytes for objects of %d", size, each)
@@ -130,7 +130,7 @@ func decodeHeld(d *protocol.Decoder) (h held, err error) {
 }
 
 // hold learns of an object that a client has, and gives it leases of it.
-func (c *conversation) hold(d *protocol.Decoder) error {
+func (c *conversation) hold(d *protocol.Decoder, _ *protocol.Encoder) error {
 	h, err := decodeHeld(d)
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func (c *conversation) holdMore(o *objects.Object, h *held) error {
 	u := o.Unit
 	if o.Bytes != h.Bytes || o.Device != h.Device || (u != nil && u.Descriptor == nil) ||
 		(h.where == protocol.OwnMemory && (u == nil || !sameFile(u.Descriptor.Number, c.descriptors[0]))) ||
-		(h.where == protocol.OnDevice && (u == nil || u.WasReplaced())) ||
+		(h.where == protocol.OnDevice && (u == nil || u.Replaced)) ||
 		(h.where == protocol.InSlab && (u == nil || u.ID != h.slab || o.At() != h.at)) {
 		return &protocol.NotFoundError{ID: h.id}
 	}
@@ -220,8 +220,7 @@ func (c *conversation) heldMemory(o *objects.Object, h *held) (u *memory.Unit, p
 		return u, 0, err
 	case protocol.InSlab:
 		u, _ = table.Memory.Slab(h.slab)
-		if u == nil || !u.HasRoomAt(h.at) || h.Bytes > u.Each || u.IsFilled() || u.IsSpilled() ||
-			!c.session.Memory.Knows(u) {
+		if u == nil || !u.HasRoomAt(h.at) || h.Bytes > u.Each || !c.session.Memory.Knows(u) {
 			return nil, 0, &protocol.NotFoundError{ID: h.id}
 		}
 		return u, int32(h.at / u.Each), nil

@@ -13,73 +13,42 @@ import (
 	"hamr/store/internal/wire"
 )
 
-// dispatch reads a request, does what it asks, and appends the reply's fields. The server's lock is held. After an
-// error nothing was done, except by requests that are answered later.
-func (c *conversation) dispatch(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
-	switch f.Operation {
-	case protocol.OpHello:
-		return c.hello(d, e)
-	case protocol.OpCreate:
-		return c.create(d, e)
-	case protocol.OpAttach:
-		return c.attach(d)
-	case protocol.OpSeal:
-		return c.seal(d, e)
-	case protocol.OpAbort:
-		return c.abort(d)
-	case protocol.OpGet:
-		return c.get(d, e)
-	case protocol.OpRelease:
-		return c.releaseMany(d)
-	case protocol.OpUndo:
-		return c.undo(d)
-	case protocol.OpForget:
-		return c.forget(d)
-	case protocol.OpDelete:
-		return c.delete(d)
-	case protocol.OpPutName:
-		return c.putName(d)
-	case protocol.OpGetName:
-		return c.getName(f, d, e)
-	case protocol.OpDropName:
-		return c.dropName(d)
-	case protocol.OpExists:
-		return c.exists(d, e)
-	case protocol.OpList:
-		return c.list(d, e)
-	case protocol.OpDescribe:
-		return c.describe(d, e)
-	case protocol.OpSetMetadata:
-		return c.setMetadata(d)
-	case protocol.OpWait:
-		return c.wait(f, d, e)
-	case protocol.OpEvents:
-		return c.watch(f, d, e)
-	case protocol.OpStatistics:
-		return c.statistics(d, e)
-	case protocol.OpMark:
-		return c.mark(d)
-	case protocol.OpHold:
-		return c.hold(d)
-	case protocol.OpHoldUnit:
-		return c.holdUnit(d)
-	case protocol.OpRemember:
-		return c.remember(d)
-	}
-	return &protocol.ProtocolError{Problem: fmt.Sprintf("operation %d is no request", f.Operation)}
+// requests read a request, do what it asks, and append the reply's fields. The server's lock is held. After an error
+// nothing was done, except by requests that are answered later.
+var requests = [...]func(c *conversation, d *protocol.Decoder, e *protocol.Encoder) error{
+	protocol.OpHello:       (*conversation).hello,
+	protocol.OpCreate:      (*conversation).create,
+	protocol.OpAttach:      (*conversation).attach,
+	protocol.OpSeal:        (*conversation).seal,
+	protocol.OpAbort:       (*conversation).abort,
+	protocol.OpGet:         (*conversation).get,
+	protocol.OpRelease:     (*conversation).releaseMany,
+	protocol.OpUndo:        (*conversation).undo,
+	protocol.OpForget:      (*conversation).forget,
+	protocol.OpDelete:      (*conversation).delete,
+	protocol.OpPutName:     (*conversation).putName,
+	protocol.OpGetName:     (*conversation).getName,
+	protocol.OpDropName:    (*conversation).dropName,
+	protocol.OpExists:      (*conversation).exists,
+	protocol.OpList:        (*conversation).list,
+	protocol.OpDescribe:    (*conversation).describe,
+	protocol.OpSetMetadata: (*conversation).setMetadata,
+	protocol.OpWait:        (*conversation).wait,
+	protocol.OpEvents:      (*conversation).watch,
+	protocol.OpStatistics:  (*conversation).statistics,
+	protocol.OpMark:        (*conversation).mark,
+	protocol.OpHold:        (*conversation).hold,
+	protocol.OpHoldUnit:    (*conversation).holdUnit,
+	protocol.OpRemember:    (*conversation).remember,
 }
 
 // takesDescriptors reports whether a request comes with descriptors.
-func takesDescriptors(operation uint16) bool {
-	switch operation {
-	case protocol.OpAttach, protocol.OpHold, protocol.OpHoldUnit, protocol.OpRemember:
-		return true
-	}
-	return false
+func takesDescriptors(o uint16) bool {
+	return o == protocol.OpAttach || o == protocol.OpHold || o == protocol.OpHoldUnit || o == protocol.OpRemember
 }
 
 // remember learns of a book that a client has of another server.
-func (c *conversation) remember(d *protocol.Decoder) error {
+func (c *conversation) remember(d *protocol.Decoder, _ *protocol.Encoder) error {
 	if err := d.Done(); err != nil {
 		return err
 	}
@@ -163,7 +132,12 @@ func (c *conversation) answer(f protocol.Frame, last bool) error {
 		c.last = undoable{request: f.Request, operation: f.Operation}
 	}
 	s.lock.Stall = c.stall
-	err := c.dispatch(f, &d, &c.out)
+	var err error
+	if int(f.Operation) < len(requests) && requests[f.Operation] != nil {
+		err = requests[f.Operation](c, &d, &c.out)
+	} else {
+		err = &protocol.ProtocolError{Problem: fmt.Sprintf("operation %d is no request", f.Operation)}
+	}
 	s.lock.Stall = nil
 	s.lock.Unlock()
 	defer func() {
@@ -179,7 +153,7 @@ func (c *conversation) answer(f protocol.Frame, last bool) error {
 	case err == errLater:
 		return nil
 	case err != nil:
-		fail(&c.out, at, f, err)
+		fail(&c.out, at, f.Operation, f.Request, err)
 	}
 	c.out.End(at)
 	c.numbers = c.numbers[:0]

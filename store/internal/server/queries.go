@@ -12,7 +12,7 @@ import (
 	"hamr/store/internal/wire"
 )
 
-func (c *conversation) putName(d *protocol.Decoder) error {
+func (c *conversation) putName(d *protocol.Decoder, _ *protocol.Encoder) error {
 	payload := d.Rest
 	name, id, replace := d.Name(), d.ID(), d.Flag()
 	if err := d.Done(); err != nil {
@@ -49,7 +49,7 @@ func (c *conversation) putName(d *protocol.Decoder) error {
 	return nil
 }
 
-func (c *conversation) dropName(d *protocol.Decoder) error {
+func (c *conversation) dropName(d *protocol.Decoder, _ *protocol.Encoder) error {
 	name := d.Name()
 	if err := d.Done(); err != nil {
 		return err
@@ -147,7 +147,7 @@ func isListed(o *objects.Object, filter uint8, prefix string) bool {
 	return has
 }
 
-func (c *conversation) setMetadata(d *protocol.Decoder) error {
+func (c *conversation) setMetadata(d *protocol.Decoder, _ *protocol.Encoder) error {
 	payload := d.Rest
 	id, metadata := d.ID(), d.Blob()
 	if err := d.Done(); err != nil {
@@ -167,7 +167,7 @@ func (c *conversation) setMetadata(d *protocol.Decoder) error {
 	return nil
 }
 
-func (c *conversation) mark(d *protocol.Decoder) error {
+func (c *conversation) mark(d *protocol.Decoder, _ *protocol.Encoder) error {
 	payload := d.Rest
 	id, what, on := d.ID(), d.U8(), d.Flag()
 	if d.Broken == "" && what > protocol.MarkEvictable {
@@ -198,23 +198,21 @@ func (c *conversation) statistics(d *protocol.Decoder, e *protocol.Encoder) erro
 }
 
 // fail replaces the answer to a request, which begins somewhere, by an error.
-func fail(e *protocol.Encoder, at int, f protocol.Frame, err error) {
+func fail(e *protocol.Encoder, at int, operation uint16, request uint64, err error) {
 	e.Bytes = e.Bytes[:at]
-	e.Begin(f.Operation, protocol.StatusDone, f.Request)
+	e.Begin(operation, protocol.StatusDone, request)
 	e.Bytes[at+6] = byte(protocol.EncodeError(e, err))
 }
 
-// builder appends what a request asks for.
-type builder func(e *protocol.Encoder) error
-
 // later answers a request by build when what it waits for is there, or when its time has passed.
-func (c *conversation) later(f protocol.Frame, w *watch.Waiter, most time.Duration, build builder) error {
+func (c *conversation) later(w *watch.Waiter, most time.Duration, build func(e *protocol.Encoder) error) error {
+	operation, request := c.last.operation, c.last.request
 	w.Client = &c.session.Watch
 	w.Finish = func() {
 		var e protocol.Encoder
-		at := e.Begin(f.Operation, protocol.StatusDone, f.Request)
+		at := e.Begin(operation, protocol.StatusDone, request)
 		if err := build(&e); err != nil {
-			fail(&e, at, f, err)
+			fail(&e, at, operation, request, err)
 		}
 		e.End(at)
 		c.sendLater(e.Bytes)
@@ -232,7 +230,7 @@ func (c *conversation) encodeNamed(e *protocol.Encoder, name string) error {
 	return &protocol.NotFoundError{Name: name}
 }
 
-func (c *conversation) getName(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *conversation) getName(d *protocol.Decoder, e *protocol.Encoder) error {
 	name, most := d.Name(), timeout(d)
 	if err := d.Done(); err != nil {
 		return err
@@ -242,7 +240,7 @@ func (c *conversation) getName(f protocol.Frame, d *protocol.Decoder, e *protoco
 		return err
 	}
 	build := func(e *protocol.Encoder) error { return c.encodeNamed(e, name) }
-	return c.later(f, &watch.Waiter{Name: name}, most, build)
+	return c.later(&watch.Waiter{Name: name}, most, build)
 }
 
 // encodeReady appends those of some objects that are sealed.
@@ -260,7 +258,7 @@ func (c *conversation) encodeReady(e *protocol.Encoder, ids []protocol.ID) error
 	return nil
 }
 
-func (c *conversation) wait(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *conversation) wait(d *protocol.Decoder, e *protocol.Encoder) error {
 	most, count := timeout(d), int(d.U32())
 	w := &watch.Waiter{Count: count}
 	seen := map[protocol.ID]bool{}
@@ -284,10 +282,10 @@ func (c *conversation) wait(f protocol.Frame, d *protocol.Decoder, e *protocol.E
 	if w.Ready >= count || most == 0 {
 		return c.encodeReady(e, w.IDs)
 	}
-	return c.later(f, w, most, func(e *protocol.Encoder) error { return c.encodeReady(e, w.IDs) })
+	return c.later(w, most, func(e *protocol.Encoder) error { return c.encodeReady(e, w.IDs) })
 }
 
-func (c *conversation) watch(f protocol.Frame, d *protocol.Decoder, e *protocol.Encoder) error {
+func (c *conversation) watch(d *protocol.Decoder, e *protocol.Encoder) error {
 	most := timeout(d)
 	if err := d.Done(); err != nil {
 		return err
@@ -297,7 +295,7 @@ func (c *conversation) watch(f protocol.Frame, d *protocol.Decoder, e *protocol.
 		client.EncodeEvents(e)
 		return nil
 	}
-	return c.later(f, &watch.Waiter{Events: true}, most, func(e *protocol.Encoder) error {
+	return c.later(&watch.Waiter{Events: true}, most, func(e *protocol.Encoder) error {
 		client.EncodeEvents(e)
 		return nil
 	})

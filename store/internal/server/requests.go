@@ -218,7 +218,7 @@ func (c *conversation) create(d *protocol.Decoder, e *protocol.Encoder) error {
 	return nil
 }
 
-func (c *conversation) attach(d *protocol.Decoder) error {
+func (c *conversation) attach(d *protocol.Decoder, _ *protocol.Encoder) error {
 	id := d.ID()
 	if err := d.Done(); err != nil {
 		return err
@@ -285,7 +285,7 @@ func (c *conversation) get(d *protocol.Decoder, e *protocol.Encoder) error {
 	if !o.Sealed && flags&protocol.FlagUnsafe == 0 {
 		return &protocol.NotSealedError{ID: id}
 	}
-	for o.Unit != nil && o.Unit.IsSpilled() {
+	for o.Unit != nil && o.Unit.Spilled != nil {
 		if err := table.Memory.Restore(o.Unit); err != nil {
 			return err
 		}
@@ -326,7 +326,7 @@ func (c *conversation) get(d *protocol.Decoder, e *protocol.Encoder) error {
 	return nil
 }
 
-func (c *conversation) releaseMany(d *protocol.Decoder) error {
+func (c *conversation) releaseMany(d *protocol.Decoder, _ *protocol.Encoder) error {
 	for range d.Count(20) {
 		id, times := d.ID(), d.U32()
 		c.server.table.Release(c.session, id, int64(times))
@@ -335,14 +335,14 @@ func (c *conversation) releaseMany(d *protocol.Decoder) error {
 	return laterOr(d.Done())
 }
 
-func (c *conversation) forget(d *protocol.Decoder) error {
+func (c *conversation) forget(d *protocol.Decoder, _ *protocol.Encoder) error {
 	for range d.Count(16) {
 		c.server.table.Memory.Forget(&c.session.Memory, d.ID())
 	}
 	return laterOr(d.Done())
 }
 
-func (c *conversation) abort(d *protocol.Decoder) error {
+func (c *conversation) abort(d *protocol.Decoder, _ *protocol.Encoder) error {
 	o, err := objectOf(d, c.mine)
 	if err != nil {
 		return err
@@ -351,7 +351,7 @@ func (c *conversation) abort(d *protocol.Decoder) error {
 	return nil
 }
 
-func (c *conversation) delete(d *protocol.Decoder) error {
+func (c *conversation) delete(d *protocol.Decoder, _ *protocol.Encoder) error {
 	id, force := d.ID(), d.Flag()
 	if err := d.Done(); err != nil {
 		return err
@@ -369,7 +369,7 @@ func (c *conversation) delete(d *protocol.Decoder) error {
 }
 
 // undo undoes the last request, if it is the one that is named and has done something.
-func (c *conversation) undo(d *protocol.Decoder) error {
+func (c *conversation) undo(d *protocol.Decoder, _ *protocol.Encoder) error {
 	request := d.U64()
 	if err := d.Done(); err != nil {
 		return err

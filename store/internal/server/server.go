@@ -169,11 +169,8 @@ func newServer(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{options: o, path: o.Path, instance: protocol.NewID(), boot: boot, kept: -1}
-	s.table = objects.New(objects.Options{
-		TableLimit: o.TableLimit, MaxMetadata: o.MaxMetadata,
-		Memory: memory.Options{
-			HostLimit: o.HostLimit, DeviceLimit: o.DeviceLimit, Spill: o.Spill, Devices: devices, MaxSessions: o.MaxSessions,
-		},
+	s.table = objects.New(o.TableLimit, o.MaxMetadata, memory.Options{
+		HostLimit: o.HostLimit, DeviceLimit: o.DeviceLimit, Spill: o.Spill, Devices: devices, MaxSessions: o.MaxSessions,
 	}, &s.lock)
 	return s, nil
 }

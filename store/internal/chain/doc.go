@@ -1,2 +1,0 @@
-// Package chain is a list whose members have their neighbours in themselves.
-package chain
