@@ -111,7 +111,7 @@ func (c *conversation) answer(f protocol.Frame, last bool) error {
 	case len(c.descriptors) > 0 && last && !takesDescriptors(f.Operation):
 		return c.refuseBreach(f, "%d descriptors with operation %d, which takes none", len(c.descriptors), f.Operation)
 	}
-	d := protocol.Decoder{Rest: f.Payload}
+	c.in = protocol.Decoder{Rest: f.Payload}
 	c.out.Bytes = c.out.Bytes[:0]
 	s := c.server
 	s.lock.Lock()
@@ -134,7 +134,7 @@ func (c *conversation) answer(f protocol.Frame, last bool) error {
 	s.lock.Stall = c.stall
 	var err error
 	if int(f.Operation) < len(requests) && requests[f.Operation] != nil {
-		err = requests[f.Operation](c, &d, &c.out)
+		err = requests[f.Operation](c, &c.in, &c.out)
 	} else {
 		err = &protocol.ProtocolError{Problem: fmt.Sprintf("operation %d is no request", f.Operation)}
 	}

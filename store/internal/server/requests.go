@@ -24,6 +24,7 @@ type conversation struct {
 	sealed      bool // a request has sealed an object
 	last        undoable
 	process     int // as the kernel says
+	in          protocol.Decoder
 	out         protocol.Encoder
 	descriptors []int              // that came with the frame, until a request takes them
 	short       bool               // more should have come, and could not be opened
