@@ -15,7 +15,7 @@ import (
 func TestTheHouseKeepsItsBounds(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(&out, "../..", nil))
-	assert.Contains(t, out.String(), "files in a circle: any other package, as ")
+	assert.Contains(t, out.String(), "files in a circle, as in ")
 }
 
 // module writes a module of one package, p.

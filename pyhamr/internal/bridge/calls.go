@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"hamr/backends"
 )
 
 // Calls are those that may have seen which stream work is pending on, so that the
@@ -53,4 +55,43 @@ func (c *calls) drain(limit time.Duration) bool {
 		}
 	}
 	return true
+}
+
+func init() { Scheduler.OnRetire(Retire) }
+
+// mostPatience is how long the end of a stream waits for calls of other threads.
+const mostPatience = time.Second
+
+// RetireNamed is Retire of a stream that nobody names any more. A stream of the Scheduler does not end then: code that
+// has only its number may have had it when somebody else took it. Where nothing has kept the stream from its end, it is
+// not asked.
+func RetireNamed(s backends.Stream, kept bool) (over bool, err error) {
+	if Scheduler.Has(s) {
+		return true, nil
+	}
+	if !kept {
+		defer Runtime.Unasked(s)()
+	}
+	return Retire(s)
+}
+
+// Retire makes all memory that Python holds do without a stream that is about to end, and reports whether no call that
+// is under way may still have to do with the stream.
+func Retire(s backends.Stream) (over bool, err error) {
+	var failed error
+	for _, m := range tokens.using(s) {
+		if err := m.Forget(s); err != nil && failed == nil {
+			failed = err
+		}
+		if err := m.Release(); err != nil && failed == nil {
+			failed = err
+		}
+	}
+	forgets := []func(backends.Stream) error{Runtime.LeaveKept, Runtime.ForgetStream, Scheduler.ForgetStream}
+	for _, forget := range forgets {
+		if err := forget(s); err != nil && failed == nil {
+			failed = err
+		}
+	}
+	return Calls.drain(mostPatience), failed
 }

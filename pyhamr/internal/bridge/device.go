@@ -3,45 +3,11 @@ package bridge
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/gobuffer"
 )
-
-// OnDevices is told, once CUDA is in use, how many devices there are and the driver's
-// functions, so that C need not ask Go, and where Runtime.Words are.
-var OnDevices func(count int, of backends.Shortcuts, words [3]uintptr)
-
-var announced atomic.Bool
-
-// DownloadFailed is what a code of Shortcuts.MemcpyToHost stands for.
-func DownloadFailed(code int32) error {
-	for _, b := range Runtime.Backends() {
-		if known, ok := backends.As[backends.Shortcutter](b); ok && known.Shortcuts().MemcpyToHost != 0 {
-			return known.Failed(known.Shortcuts().MemcpyToHost, code)
-		}
-	}
-	return nil
-}
-
-func announceDevices() {
-	if OnDevices == nil || announced.Load() {
-		return
-	}
-	for _, b := range Runtime.Backends() {
-		known, ok := backends.As[backends.Shortcutter](b)
-		if !ok || b.Probe() != nil || known.Shortcuts() == (backends.Shortcuts{}) {
-			continue
-		}
-		if count, err := b.DeviceCount(); err == nil {
-			kept, trace, claims := Runtime.Words()
-			OnDevices(count, known.Shortcuts(), [3]uintptr{kept, trace, claims})
-			announced.Store(true)
-		}
-	}
-}
 
 // AdoptDevice is Adopt for memory that a device's runtime knows, which is asked
 // where it is and how far it reaches; d.Allocator None takes what the runtime

@@ -105,6 +105,11 @@ func Classify(err error) Failure {
 	return f
 }
 
+// BusyError says that an operation goes on: Proceed or Stop tells its outcome.
+type BusyError struct{ Operation uint64 }
+
+func (e *BusyError) Error() string { return fmt.Sprintf("operation %#x goes on", e.Operation) }
+
 // PanicError is a bug in hamr that would have ended the interpreter.
 type PanicError struct {
 	Value any

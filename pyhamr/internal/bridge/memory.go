@@ -6,20 +6,8 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/backends"
-	"hamr/backends/all"
 	"hamr/gobuffer"
 )
-
-// Runtime is the one that Python's buffers live in.
-var Runtime = newRuntime()
-
-func newRuntime() *gobuffer.Runtime {
-	r, err := gobuffer.NewRuntime(all.NewWith(Settings.Get)...)
-	if err != nil {
-		panic(err)
-	}
-	return r
-}
 
 // Create makes the memory that d asks for, filled with the element at value if
 // that is not nil, and completes d.

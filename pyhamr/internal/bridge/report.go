@@ -160,3 +160,11 @@ func CheckInterface(f arrayiface.Fields) (t arrayiface.ElementType, err error) {
 	parsed, err := arrayiface.ParseFields(f)
 	return parsed.Layout.Type, err
 }
+
+// Live returns how many references Python holds.
+func Live() int {
+	_, untold := DropSpares()
+	tokens.mutex.Lock()
+	defer tokens.mutex.Unlock()
+	return len(tokens.slots) - len(tokens.free) + int(untold)
+}

@@ -11,11 +11,6 @@ import (
 	"hamr/hetero"
 )
 
-// Scheduler is what Python's scheduling shares its streams and events with.
-var Scheduler = hetero.New(Runtime)
-
-func init() { Scheduler.OnRetire(Retire) }
-
 // TakeCachedStream returns a stream of a device on which nothing is pending.
 func TakeCachedStream(backend string, device int) (s backends.Stream, err error) {
 	defer Guard(&err)

@@ -39,11 +39,6 @@ var operations = newNumbered[*operation](func(number uint64) error {
 	return fmt.Errorf("%w: the outcome of an operation is told once (number %#x)", gobuffer.ErrFreed, number)
 })
 
-// BusyError says that an operation goes on: Proceed or Stop tells its outcome.
-type BusyError struct{ Operation uint64 }
-
-func (e *BusyError) Error() string { return fmt.Sprintf("operation %#x goes on", e.Operation) }
-
 // inSlices calls f on another goroutine, which may be on any thread, and returns its outcome, or a
 // *BusyError if there is none within a slice.
 func inSlices(f func(stop *backends.Stop) error) error {

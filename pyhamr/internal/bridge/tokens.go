@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"time"
 
 	"hamr/backends"
 	"hamr/gobuffer"
@@ -105,14 +104,6 @@ func (t *table) find(token uint64) (*slot, error) {
 	return &t.slots[i], nil
 }
 
-// Live returns how many references Python holds.
-func Live() int {
-	_, untold := DropSpares()
-	tokens.mutex.Lock()
-	defer tokens.mutex.Unlock()
-	return len(tokens.slots) - len(tokens.free) + int(untold)
-}
-
 // mostAtOnce is how many slots a search looks at while other calls wait.
 const mostAtOnce = 1024
 
@@ -177,40 +168,4 @@ func (t *table) using(s backends.Stream) []*gobuffer.Memory {
 		continue
 	}
 	return search.found
-}
-
-// mostPatience is how long the end of a stream waits for calls of other threads.
-const mostPatience = time.Second
-
-// RetireNamed is Retire of a stream that nobody names any more. One of the Scheduler's does not end then:
-// who had no more than its number may have had it when somebody else took it. Where nothing has kept the
-// stream from its end, it is not asked.
-func RetireNamed(s backends.Stream, kept bool) (over bool, err error) {
-	if Scheduler.Has(s) {
-		return true, nil
-	}
-	if !kept {
-		defer Runtime.Unasked(s)()
-	}
-	return Retire(s)
-}
-
-// Retire makes all memory that Python holds do without a stream that is about to
-// end, and reports whether no call under way may still have to do with the stream.
-func Retire(s backends.Stream) (over bool, err error) {
-	var failed error
-	for _, m := range tokens.using(s) {
-		if err := m.Forget(s); err != nil && failed == nil {
-			failed = err
-		}
-		if err := m.Release(); err != nil && failed == nil {
-			failed = err
-		}
-	}
-	for _, forget := range []func(backends.Stream) error{Runtime.LeaveKept, Runtime.ForgetStream, Scheduler.ForgetStream} {
-		if err := forget(s); err != nil && failed == nil {
-			failed = err
-		}
-	}
-	return Calls.drain(mostPatience), failed
 }
