@@ -60,7 +60,8 @@ func TestAccelerators(t *testing.T) {
 
 func TestAcceleratorsThatAreNot(t *testing.T) {
 	w := newWorld(t, 2, late)
-	for _, name := range []string{"metal", "cuda:", "cuda:-1", "cuda:+1", "cuda:x", "cuda:1:2", "", "host", "cuda,,hip", "CUDA"} {
+	for _, name := range []string{"metal", "cuda:", "cuda:-1", "cuda:+1", "cuda:x", "cuda:1:2", "", "host", "cuda,,hip",
+		"CUDA"} {
 		_, err := w.scheduler.Accelerators(name)
 		var bad *gobuffer.ArgumentError
 		require.ErrorAs(t, err, &bad, "%q", name)
@@ -69,7 +70,8 @@ func TestAcceleratorsThatAreNot(t *testing.T) {
 	}
 	t.Setenv(hetero.AcceleratorsSetting, "metal")
 	_, err := w.scheduler.Accelerators()
-	assert.EqualError(t, err, `HAMR_ACCELERATORS is "metal": accepted is "cpu", "none", and, with or without a device's number, as in "cuda:1": cuda, hip`)
+	assert.EqualError(t, err, `HAMR_ACCELERATORS is "metal": accepted is "cpu", "none", and, `+
+		`with or without a device's number, as in "cuda:1": cuda, hip`)
 }
 
 // What has no streams is no accelerator, nor is a device that is the host, nor a runtime that is absent.

@@ -98,7 +98,8 @@ func (c *cache) giveStream(stream backends.Stream) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if _, ours := c.out[stream]; !ours {
-		return valueError("stream", fmt.Sprintf("%#x", uintptr(stream)), "one that TakeStream has handed out on "+c.place.String()+", once")
+		return valueError("stream", fmt.Sprintf("%#x", uintptr(stream)),
+			"one that TakeStream has handed out on "+c.place.String()+", once")
 	}
 	delete(c.out, stream)
 	c.idleStreams.push(stream)

@@ -166,7 +166,8 @@ func TestAStreamThatMemoryNeedsIsKept(t *testing.T) {
 
 // After any call of the runtime's has failed, all is accounted for, and serves again.
 func TestNothingIsLostWhereCallsFail(t *testing.T) {
-	for _, call := range []string{"NewStream", "NewEvent", "Record", "Wait", "Done", "Idle", "DestroyStream", "DestroyEvent"} {
+	for _, call := range []string{"NewStream", "NewEvent", "Record", "Wait", "Done", "Idle", "DestroyStream",
+		"DestroyEvent"} {
 		t.Run(call, func(t *testing.T) {
 			for nth := 1; nth <= 3; nth++ {
 				w := newWorld(t, 1, late)
@@ -205,7 +206,8 @@ func TestNothingIsLostWhereCallsFail(t *testing.T) {
 
 // expectedFailures is one where the walk above gets to the call that fails.
 func expectedFailures(call string, nth int) int {
-	reached := map[string]int{"NewStream": 1, "NewEvent": 1, "Record": 3, "Wait": 3, "Done": 3, "Idle": 3, "DestroyStream": 1, "DestroyEvent": 1}
+	reached := map[string]int{"NewStream": 1, "NewEvent": 1, "Record": 3, "Wait": 3, "Done": 3, "Idle": 3,
+		"DestroyStream": 1, "DestroyEvent": 1}
 	if nth <= reached[call] {
 		return 1
 	}

@@ -133,7 +133,8 @@ func TestTheEndOfAnAllocatorInUse(t *testing.T) {
 		assert.Equal(t, 2, allocations, "their work is pending")
 		w.finish()
 		require.Eventually(t, func() bool { n, _ := w.cuda.Live(); return n == 0 }, patience, time.Millisecond)
-		require.Eventually(t, func() bool { return w.scheduler.CacheStatistics()[0].Streams.Out == 0 }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return w.scheduler.CacheStatistics()[0].Streams.Out == 0 }, patience,
+			time.Millisecond)
 		w.assertNeverBlocked()
 	}
 }
@@ -147,7 +148,8 @@ func TestABlockOfAContextThatHasEnded(t *testing.T) {
 	owner, user := w.begin(cuda0), w.begin(cuda0)
 	b := w.block(a, owner, 1)
 	at := b.Region().Address
-	require.NoError(t, w.cuda.Launch(0, user.Stream(), func(memory func(backends.Address, int) []byte) { memory(at, 1)[0] = 1 }))
+	require.NoError(t, w.cuda.Launch(0, user.Stream(),
+		func(memory func(backends.Address, int) []byte) { memory(at, 1)[0] = 1 }))
 	require.NoError(t, user.End())
 	require.ErrorIs(t, b.Free(user), hetero.ErrEnded)
 	assert.Zero(t, a.Stats().Cached)
@@ -177,7 +179,8 @@ func TestWhatIsKeptMakesRoomForOthers(t *testing.T) {
 
 func TestThePreferredAllocator(t *testing.T) {
 	w := newWorld(t, 1, backendtest.FakeOptions{})
-	for kind, want := range map[backends.MemoryKind]backends.Allocator{backends.DeviceOnly: backends.CUDAAsync, backends.Pinned: backends.CUDAHost} {
+	for kind, want := range map[backends.MemoryKind]backends.Allocator{backends.DeviceOnly: backends.CUDAAsync,
+		backends.Pinned: backends.CUDAHost} {
 		a, err := w.scheduler.Preferred(cuda0, kind)
 		require.NoError(t, err)
 		assert.Equal(t, want, a)

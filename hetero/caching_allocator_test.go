@@ -40,7 +40,8 @@ func each(t *testing.T, test func(t *testing.T, w *world, a *hetero.CachingAlloc
 			test(t, w, a)
 			w.finish()
 			require.NoError(t, a.Close())
-			assert.Equal(t, hetero.AllocatorStatistics{Limit: a.Stats().Limit, Hits: a.Stats().Hits, Misses: a.Stats().Misses}, a.Stats())
+			assert.Equal(t, hetero.AllocatorStatistics{Limit: a.Stats().Limit, Hits: a.Stats().Hits, Misses: a.Stats().Misses},
+				a.Stats())
 			w.assertNeverBlocked()
 		})
 	}
@@ -231,7 +232,8 @@ func TestAnAllocatorServesItsDevice(t *testing.T) {
 	w.finish()
 	require.NoError(t, errors.Join(device.Close(), pinned.Close()))
 	for _, o := range []hetero.CachingAllocatorOptions{
-		{Allocator: backends.Malloc}, {Allocator: backends.CUDA, Device: 2}, {Allocator: backends.CUDA, Limit: -2}, {Allocator: 99},
+		{Allocator: backends.Malloc}, {Allocator: backends.CUDA, Device: 2}, {Allocator: backends.CUDA, Limit: -2},
+		{Allocator: 99},
 	} {
 		_, err := w.scheduler.NewCachingAllocator(o)
 		var bad *gobuffer.ArgumentError
@@ -274,7 +276,8 @@ func TestABlockThatCannotBeMarkedIsWaitedFor(t *testing.T) {
 	ctx := w.begin(cuda0)
 	b := w.block(a, ctx, 256)
 	at := b.Region().Address
-	require.NoError(t, w.cuda.Launch(0, ctx.Stream(), func(memory func(backends.Address, int) []byte) { memory(at, 1)[0] = 1 }))
+	require.NoError(t, w.cuda.Launch(0, ctx.Stream(),
+		func(memory func(backends.Address, int) []byte) { memory(at, 1)[0] = 1 }))
 	w.cuda.FailAt("Record", 1, errInjected)
 	require.ErrorIs(t, b.Free(), errInjected)
 	require.NoError(t, errors.Join(ctx.End(), a.Close()))

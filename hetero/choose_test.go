@@ -130,7 +130,8 @@ func TestTheDeviceWithLeastPending(t *testing.T) {
 func TestADeviceOfTwoRuntimesIsOne(t *testing.T) {
 	w := newWorld(t, 2, backendtest.FakeOptions{Identities: []backends.UUID{{1}, {2}}})
 	assert.Equal(t, places(t, "cuda:0", "cuda:1"), w.chooser(hetero.ChooserOptions{}).Places())
-	assert.Equal(t, places(t, "cuda:0", "cuda:1", "hip:0", "hip:1"), w.chooser(hetero.ChooserOptions{Among: []string{"cuda,hip"}}).Places())
+	assert.Equal(t, places(t, "cuda:0", "cuda:1", "hip:0", "hip:1"),
+		w.chooser(hetero.ChooserOptions{Among: []string{"cuda,hip"}}).Places())
 	w = newWorld(t, 2, late)
 	assert.Len(t, w.chooser(hetero.ChooserOptions{}).Places(), 4)
 }

@@ -54,7 +54,8 @@ func TestModelOfMemoryOnManyStreams(t *testing.T) {
 	for i := range *modelRuns {
 		seed := *modelSeed + uint64(i)
 		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { walkMemory(t, seed, *modelSteps) }) {
-			t.Fatalf("repeat it: go test ./hetero -run TestModelOfMemory -model.seed=%d -model.runs=1 -model.steps=%d", seed, *modelSteps)
+			t.Fatalf("repeat it: go test ./hetero -run TestModelOfMemory -model.seed=%d -model.runs=1 -model.steps=%d", seed,
+				*modelSteps)
 		}
 	}
 }
@@ -76,7 +77,8 @@ func walkMemory(t *testing.T, seed uint64, steps int) {
 	kind := []backends.Allocator{backends.CUDA, backends.CUDAAsync, backends.CUDAHost}[seed%3]
 	w.allocator, err = w.scheduler.NewCachingAllocator(hetero.CachingAllocatorOptions{Allocator: kind, Limit: 4 << 10})
 	require.NoError(t, err)
-	actions := []func(){w.begin, w.end, w.allocate, w.allocate, w.allocate, w.work, w.work, w.work, w.elsewhere, w.release, w.release, w.finish, w.trim}
+	actions := []func(){w.begin, w.end, w.allocate, w.allocate, w.allocate, w.work, w.work, w.work, w.elsewhere, w.release,
+		w.release, w.finish, w.trim}
 	for range steps {
 		actions[w.random.IntN(len(actions))]()
 		if t.Failed() {

@@ -21,7 +21,8 @@ var (
 	modelSeed   = flag.Uint64("model.seed", 1, "of the first walk")
 	modelRuns   = flag.Int("model.runs", 30, "how many walks")
 	modelSteps  = flag.Int("model.steps", 150, "of each walk")
-	modelFaults = flag.Int("model.faults", 0, "per cent of steps before which a call is made to fail; 0: every second walk, 10")
+	modelFaults = flag.Int("model.faults", 0,
+		"per cent of steps before which a call is made to fail; 0: every second walk, 10")
 )
 
 // walk is a plain model of who has which stream, beside the real thing.
@@ -69,7 +70,8 @@ func TestModel(t *testing.T) {
 			faults = 10
 		}
 		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { newWalk(t, seed, faults).run(*modelSteps) }) {
-			t.Fatalf("repeat it: go test ./hetero -run TestModel -model.seed=%d -model.runs=1 -model.steps=%d -model.faults=%d", seed, *modelSteps, max(faults, 0))
+			t.Fatalf("repeat it: go test ./hetero -run TestModel -model.seed=%d -model.runs=1 -model.steps=%d -model.faults=%d",
+				seed, *modelSteps, max(faults, 0))
 		}
 	}
 }
@@ -100,13 +102,15 @@ func newWalk(t *testing.T, seed uint64, faults int) *walk {
 
 func (w *walk) run(steps int) {
 	actions := []func(){
-		w.choose, w.begin, w.begin, w.beginNext, w.beginNext, w.beginNext, w.wrap, w.wrap, w.wrap, w.get, w.get, w.get, w.work,
+		w.choose, w.begin, w.begin, w.beginNext, w.beginNext, w.beginNext, w.wrap, w.wrap, w.wrap, w.get, w.get, w.get,
+		w.work,
 		w.work, w.work, w.finishOne, w.finishOne, w.releaseToken, w.end, w.end, w.releaseProduct, w.await, w.trim, w.allocate,
 		w.allocate, w.free, w.free,
 	}
 	for range steps {
 		if w.random.IntN(100) < w.faults {
-			calls := []string{"NewStream", "NewEvent", "Record", "Wait", "Done", "Idle", "DestroyStream", "DestroyEvent", "Allocate"}
+			calls := []string{"NewStream", "NewEvent", "Record", "Wait", "Done", "Idle", "DestroyStream", "DestroyEvent",
+				"Allocate"}
 			w.device.FailAt(calls[w.random.IntN(len(calls))], 1+w.random.IntN(3), errInjected)
 		}
 		actions[w.random.IntN(len(actions))]()

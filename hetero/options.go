@@ -21,7 +21,8 @@ func (c *Context) options(kind backends.MemoryKind) gobuffer.Options {
 	if c == nil || c.line == nil {
 		return gobuffer.Options{}
 	}
-	o := gobuffer.Options{Allocator: backends.Malloc, Device: backends.HostDevice, Stream: c.line.stream, Transfer: gobuffer.Async}
+	o := gobuffer.Options{Allocator: backends.Malloc, Device: backends.HostDevice, Stream: c.line.stream,
+		Transfer: gobuffer.Async}
 	if a := c.line.cache.preferred(kind); a != backends.None {
 		o.Allocator = a
 	}

@@ -35,7 +35,8 @@ func deviceNumber(text string) (int, error) {
 }
 
 func valueError(argument string, value any, accepted string) error {
-	return &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: argument, Value: fmt.Sprint(value), Accepted: accepted}
+	return &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: argument, Value: fmt.Sprint(value),
+		Accepted: accepted}
 }
 
 // zeroValueError is that of a method of nil or of a zero value: a *gobuffer.ArgumentError and

@@ -18,7 +18,8 @@ type DeviceMismatchError struct {
 }
 
 func (e *DeviceMismatchError) Error() string {
-	return fmt.Sprintf("the product is on %s, and the context on %s: begin the context from the product, or migrate it", e.Have, e.Want)
+	return fmt.Sprintf("the product is on %s, and the context on %s: begin the context from the product, or migrate it",
+		e.Have, e.Want)
 }
 
 var errProductReleased = fmt.Errorf("a product: %w", ErrReleased)
@@ -140,7 +141,8 @@ func (m *made) follow(c *Context, elsewhere bool) (err error) {
 		return err
 	}
 	if to.place.Backend != from.place.Backend {
-		return fmt.Errorf("a product of %s cannot be waited for by a stream of %s: it is pending; await its Done first", from.place, to.place)
+		return fmt.Errorf("a product of %s cannot be waited for by a stream of %s: it is pending; await its Done first",
+			from.place, to.place)
 	}
 	//mutate:skip a consumer does not wait for its product
 	return to.streams.Wait(to.place.Device, c.line.stream, m.event)

@@ -133,7 +133,8 @@ func TestAConsumerRunsAfterItsProducers(t *testing.T) {
 	require.NoError(t, err)
 	at := m.Region().Address
 	write := func(ctx *hetero.Context, value byte) {
-		require.NoError(t, w.cuda.Launch(0, ctx.Stream(), func(memory func(backends.Address, int) []byte) { memory(at, 1)[0] = value }))
+		require.NoError(t, w.cuda.Launch(0, ctx.Stream(),
+			func(memory func(backends.Address, int) []byte) { memory(at, 1)[0] = value }))
 	}
 	ctx := w.begin(cuda0)
 	write(ctx, 1)
@@ -143,7 +144,8 @@ func TestAConsumerRunsAfterItsProducers(t *testing.T) {
 	read := byte(0)
 	_, err = hetero.Get(second, p)
 	require.NoError(t, err)
-	require.NoError(t, w.cuda.Launch(0, second.Stream(), func(memory func(backends.Address, int) []byte) { read = memory(at, 1)[0] }))
+	require.NoError(t, w.cuda.Launch(0, second.Stream(),
+		func(memory func(backends.Address, int) []byte) { read = memory(at, 1)[0] }))
 	require.NoError(t, w.cuda.Synchronize(0, second.Stream()))
 	assert.Equal(t, byte(1), read)
 	require.NoError(t, errors.Join(p.Release(), first.End(), second.End(), m.Release()))

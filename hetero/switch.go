@@ -30,7 +30,8 @@ func (s *Scheduler) choose(cases, restrict []string) (string, error) {
 	if err != nil || name != "" {
 		return name, err
 	}
-	return "", valueError("cases", fmt.Sprintf("%q", cases), `"cpu", or a backend of which there is a device that may be used`)
+	return "", valueError("cases", fmt.Sprintf("%q", cases),
+		`"cpu", or a backend of which there is a device that may be used`)
 }
 
 func indexOf(list []backends.Backend, name string) int {

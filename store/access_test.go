@@ -89,7 +89,8 @@ func TestALinkToAFolder(t *testing.T) {
 		require.NoError(t, os.Symlink(folder(t), path))
 		return path
 	}
-	s := startServer(t, ServerOptions{Path: filepath.Join(link("socket"), "store.sock"), HostLimit: oneUnit, Spill: link("spill")})
+	s := startServer(t, ServerOptions{Path: filepath.Join(link("socket"), "store.sock"), HostLimit: oneUnit,
+		Spill: link("spill")})
 	c := newClient(t, s)
 	ids := evictables(t, c, "kk")
 	assert.EqualValues(t, oneUnit, s.Statistics().Spilled)
@@ -259,7 +260,8 @@ func TestDescriptorsAreClosedOnExec(t *testing.T) {
 		_, err := fmt.Sscan(entry.Name(), &number)
 		require.NoError(t, err)
 		name, err := os.Readlink("/proc/self/fd/" + entry.Name())
-		if err != nil || !strings.Contains(name, "memfd:hamr-store") && !strings.HasPrefix(name, "socket:") && !strings.Contains(name, "pidfd") {
+		if err != nil || !strings.Contains(name, "memfd:hamr-store") && !strings.HasPrefix(name, "socket:") &&
+			!strings.Contains(name, "pidfd") {
 			continue
 		}
 		flags, err := unix.FcntlInt(uintptr(number), unix.F_GETFD, 0)

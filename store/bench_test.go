@@ -87,7 +87,8 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkPut puts a GiB, with and without memory that is ready, beside a copy of it to memory that there is and to new memory.
+// BenchmarkPut puts a GiB, with and without memory that is ready. Beside it are copies of a GiB to memory that was used
+// before, and to new memory.
 func BenchmarkPut(b *testing.B) {
 	const size = 1 << 30
 	s := startServer(b, ServerOptions{})

@@ -296,7 +296,8 @@ func (w *books) check() {
 
 // revive has an object be there whose end was not written.
 func (w *books) revive(f book.Fact) {
-	if _, id, _ := book.SubjectOf(f.Operation, f.Payload); id != (ID{}) && (f.Operation == protocol.OpDelete || f.Operation == protocol.OpDropName) {
+	if _, id, _ := book.SubjectOf(f.Operation, f.Payload); id != (ID{}) &&
+		(f.Operation == protocol.OpDelete || f.Operation == protocol.OpDropName) {
 		w.there[id], w.told[id] = true, true
 		w.book.Came(id)
 	}

@@ -312,7 +312,8 @@ func TestABookThatIsNone(t *testing.T) {
 	e.ID(protocol.NewID())
 	e.U64(book.Header)
 	e.U64(0)
-	f := book.Fact{When: 1 << 63, Operation: protocol.OpDropName, Payload: []byte("\x01\x00\x00\x00x")} // not before a long time
+	// Its time comes in a long while.
+	f := book.Fact{When: 1 << 63, Operation: protocol.OpDropName, Payload: []byte("\x01\x00\x00\x00x")}
 	f.Encode(&e)
 	f = book.Fact{When: 1, Operation: protocol.OpDropName, Payload: []byte("\x01\x00\x00\x00x")} // older than what holds
 	f.Encode(&e)

@@ -129,7 +129,8 @@ func TestAServerWithFewerDescriptors(t *testing.T) {
 	path := filepath.Join(folder(t), "store.sock")
 	server := startRun(t, "", "serve", path)
 	var c *Client
-	eventually(t, func() (ok bool) { var err error; c, err = Connect(background, path, newRuntime(t)); return err == nil }, func() any { return nil })
+	eventually(t, func() (ok bool) { var err error; c, err = Connect(background, path, newRuntime(t)); return err == nil },
+		func() any { return nil })
 	defer c.Close()
 	for i := range 100 {
 		b := beginObject(t, c, bytesOf(protocol.LargeFrom), byte(i))
@@ -141,7 +142,8 @@ func TestAServerWithFewerDescriptors(t *testing.T) {
 	require.True(t, killed(server.wait(t)))
 	startRun(t, "", "serve", path, "0", "", "0", "60")
 	var f Statistics
-	eventually(t, func() bool { var err error; f, err = c.Statistics(background); return err == nil }, func() any { return f })
+	eventually(t, func() bool { var err error; f, err = c.Statistics(background); return err == nil },
+		func() any { return f })
 	assert.GreaterOrEqual(t, f.Objects, int64(25))
 	assert.Less(t, f.Objects, int64(60))
 	assert.EqualValues(t, f.Objects, f.Leases)

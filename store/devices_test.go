@@ -111,7 +111,8 @@ func TestObjectsOfDevicesAreSpilledAndComeBack(t *testing.T) {
 		for i, id := range ids {
 			o, err := reader.Get(background, id, GetOptions{})
 			require.NoError(t, err)
-			assert.Equal(t, []any{backends.DeviceOnly, i % 2, true}, []any{o.Array().Allocator().Kind(), o.Array().Owner(), o.Array().ReadOnly()})
+			assert.Equal(t, []any{backends.DeviceOnly, i % 2, true},
+				[]any{o.Array().Allocator().Kind(), o.Array().Owner(), o.Array().ReadOnly()})
 			assert.Equal(t, bytes.Repeat([]byte{byte(i)}, size), contents(t, o.Array()))
 			require.NoError(t, o.Release())
 		}

@@ -10,10 +10,12 @@ import (
 
 func TestAFullStoreSaysWhyNothingGoes(t *testing.T) {
 	for text, e := range map[string]*FullError{
-		"an object goes if no process has it, it is not pinned and it was made evictable": {Memory: "host", Needed: 1, Limit: 4, Used: 4},
-		"; held by process 7: 4 bytes": {Memory: "host", Needed: 1, Limit: 4, Used: 4, Holders: []Holder{{Process: 7, Bytes: 4}}},
-		"that never fits":              {Memory: "host", Needed: 5, Limit: 4},
-		"until it is deleted":          {Memory: "table", Needed: 1, Limit: 4, Used: 4},
+		"an object goes if no process has it, it is not pinned and it was made evictable": {Memory: "host", Needed: 1,
+			Limit: 4, Used: 4},
+		"; held by process 7: 4 bytes": {Memory: "host", Needed: 1, Limit: 4, Used: 4,
+			Holders: []Holder{{Process: 7, Bytes: 4}}},
+		"that never fits":     {Memory: "host", Needed: 5, Limit: 4},
+		"until it is deleted": {Memory: "table", Needed: 1, Limit: 4, Used: 4},
 	} {
 		assert.ErrorContains(t, e, text)
 	}

@@ -33,8 +33,11 @@ func TestWhoDoesNotRead(t *testing.T) {
 
 func TestErrorsTravel(t *testing.T) {
 	for _, sent := range []error{
-		&ArgumentError{Argument: "a", Value: "b", Accepted: "c"}, &NotFoundError{ID: ID{1}, Name: "n"}, &NotSealedError{ID: ID{2}}, &SealedError{ID: ID{3}}, &DeletedError{ID: ID{4}},
-		&NameTakenError{Name: "n", ID: ID{5}}, &FullError{Memory: "host", Needed: 1, Limit: 2, Used: 3, Holders: []Holder{{Process: 4, Bytes: 5}, {Process: 6, Bytes: 7}}}, &ProtocolError{Problem: "p"}, &SystemError{Problem: "s"},
+		&ArgumentError{Argument: "a", Value: "b", Accepted: "c"}, &NotFoundError{ID: ID{1}, Name: "n"},
+		&NotSealedError{ID: ID{2}}, &SealedError{ID: ID{3}}, &DeletedError{ID: ID{4}},
+		&NameTakenError{Name: "n", ID: ID{5}}, &FullError{Memory: "host", Needed: 1, Limit: 2, Used: 3,
+			Holders: []Holder{{Process: 4, Bytes: 5}, {Process: 6, Bytes: 7}}}, &ProtocolError{Problem: "p"},
+		&SystemError{Problem: "s"},
 		&RefusedError{Path: "the store", Reason: "r"},
 	} {
 		var e protocol.Encoder

@@ -73,7 +73,8 @@ func TestASocketThatIsNone(t *testing.T) {
 	stream := listening(t, unix.SOCK_STREAM, filepath.Join(at, "stream"))
 	nowhere := listening(t, unix.SOCK_SEQPACKET, "@hamr-"+filepath.Base(filepath.Dir(at)))
 	for want, descriptor := range map[string]int{
-		"no socket": int(file.Fd()), "a socket that does not listen": pair[0], "another kind of socket": stream, "a socket without a path": nowhere,
+		"no socket": int(file.Fd()), "a socket that does not listen": pair[0], "another kind of socket": stream,
+		"a socket without a path": nowhere,
 	} {
 		_, err := Listen(ServerOptions{Socket: descriptor})
 		require.ErrorAs(t, err, new(*ArgumentError))

@@ -45,7 +45,8 @@ func TestKills(t *testing.T) {
 func oneKill(t *testing.T, random *rand.Rand, step string, inServer bool) {
 	path := filepath.Join(folder(t), "store.sock")
 	limit := 3 << 20
-	if strings.HasPrefix(step, "server-evicting") || strings.HasPrefix(step, "server-spilled") || strings.HasPrefix(step, "server-restored") {
+	if strings.HasPrefix(step, "server-evicting") || strings.HasPrefix(step, "server-spilled") ||
+		strings.HasPrefix(step, "server-restored") {
 		limit = 1 << 20
 		step, _, _ = strings.Cut(step, ":")
 	}
@@ -54,7 +55,8 @@ func oneKill(t *testing.T, random *rand.Rand, step string, inServer bool) {
 		step, _, _ = strings.Cut(step, ":") // they are not passed often
 	}
 	serve := []string{"serve", path, strconv.Itoa(limit)}
-	if step != "server-evicting" && random.IntN(2) == 0 || strings.HasPrefix(step, "server-spilled") || strings.HasPrefix(step, "server-restored") {
+	if step != "server-evicting" && random.IntN(2) == 0 || strings.HasPrefix(step, "server-spilled") ||
+		strings.HasPrefix(step, "server-restored") {
 		serve = append(serve, folder(t))
 	}
 	at := map[bool]string{inServer: step}
@@ -125,7 +127,8 @@ func oneKill(t *testing.T, random *rand.Rand, step string, inServer bool) {
 
 	var c *Client
 	var err error
-	eventually(t, func() bool { c, err = Connect(background, path, newRuntime(t)); return err == nil }, func() any { return err })
+	eventually(t, func() bool { c, err = Connect(background, path, newRuntime(t)); return err == nil },
+		func() any { return err })
 	eventually(t, func() bool {
 		f, err := c.Statistics(background)
 		require.NoError(t, err)

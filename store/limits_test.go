@@ -206,7 +206,8 @@ func TestOneConnectionTooMany(t *testing.T) {
 func TestMoreBytesThanThereAre(t *testing.T) {
 	s := startServer(t, ServerOptions{})
 	c := newClient(t, s)
-	for _, what := range []Description{bytesOf(math.MaxInt64), bytesOf(math.MaxInt64 - 4096), bytesOn(math.MaxInt64, 0), bytesOn(math.MaxInt64-1<<40, 0)} {
+	for _, what := range []Description{bytesOf(math.MaxInt64), bytesOf(math.MaxInt64 - 4096), bytesOn(math.MaxInt64, 0),
+		bytesOn(math.MaxInt64-1<<40, 0)} {
 		_, err := c.Create(background, what)
 		require.Error(t, err)
 		if what.Allocator == backends.Malloc {

@@ -136,5 +136,6 @@ func TestAClientEndsWhileItsRequestIsAway(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, there)
 	letGo()
-	eventually(t, func() bool { return s.Links.Count() == 1 && s.Statistics().Leases == 0 }, func() any { return s.Statistics() })
+	eventually(t, func() bool { return s.Links.Count() == 1 && s.Statistics().Leases == 0 },
+		func() any { return s.Statistics() })
 }

@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serveHelper serves a path, with a limit of each memory, a spill folder, bytes to keep ready and a limit of descriptors
-// where they are given.
+// serveHelper serves a path. A limit of each memory, a spill folder, bytes to keep ready and a limit of descriptors may
+// follow.
 func serveHelper(arguments []string) (err error) {
 	o := ServerOptions{Path: arguments[0]}
 	if len(arguments) > 1 {

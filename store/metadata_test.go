@@ -18,8 +18,10 @@ func TestMetadataThatAllClientsCanRead(t *testing.T) {
 	s := startServer(t, ServerOptions{})
 	c := newClient(t, s)
 	for _, good := range []string{
-		"", "null", `"ä😀"`, `"\ud83d\ude00\uD83D\uDE00"`, `"\\ud800 is no escape"`, `"\"\\"`, `"\u00e4\n"`, nested(protocol.MostNested),
-		`"` + strings.Repeat("[", 990) + `"`, "[" + strings.Repeat("[],", 5000) + "[]]", strings.Repeat("9", protocol.MostDigits), "-1.5e+300",
+		"", "null", `"ä😀"`, `"\ud83d\ude00\uD83D\uDE00"`, `"\\ud800 is no escape"`, `"\"\\"`, `"\u00e4\n"`,
+		nested(protocol.MostNested),
+		`"` + strings.Repeat("[", 990) + `"`, "[" + strings.Repeat("[],", 5000) + "[]]",
+		strings.Repeat("9", protocol.MostDigits), "-1.5e+300",
 		`"` + strings.Repeat("9", 5000) + `"`,
 	} {
 		what := bytesOf(1)

@@ -53,7 +53,8 @@ var modelModes = map[string]struct {
 	ready  int64
 }{
 	"roomy": {1 << 30, false, 0}, "evicting": {3 << 20, false, 0}, "spilling": {3 << 20, true, 0},
-	"roomy, ready": {1 << 30, false, 200_000}, "evicting, ready": {3 << 20, false, 400_000}, "spilling, ready": {3 << 20, true, 100_000},
+	"roomy, ready": {1 << 30, false, 200_000}, "evicting, ready": {3 << 20, false, 400_000},
+	"spilling, ready": {3 << 20, true, 100_000},
 }
 
 func TestModel(t *testing.T) {
@@ -69,7 +70,8 @@ func TestModel(t *testing.T) {
 			ok := t.Run(fmt.Sprintf("%s/%d", mode, run), func(t *testing.T) {
 				m := &model{
 					t: t, random: rand.New(rand.NewPCG(seed, 1)), server: startServer(t, o), objects: map[ID]*modelObject{},
-					names: map[string]ID{}, builders: map[ID]*Builder{}, evicts: how.limit < 1<<30 && !how.spills, full: how.limit < 1<<30,
+					names: map[string]ID{}, builders: map[ID]*Builder{}, evicts: how.limit < 1<<30 && !how.spills,
+					full: how.limit < 1<<30,
 				}
 				for range 3 {
 					m.clients = append(m.clients, newClient(t, m.server))
@@ -98,7 +100,8 @@ func (m *model) pick() ID {
 // gone reports whether an error is that of an object which was evicted, and forgets it.
 func (m *model) gone(id ID, err error) bool {
 	o := m.objects[id]
-	if o == nil || !m.evicts || !o.what.Evictable || o.what.Pinned || !o.sealed || o.leases > 0 || !errors.As(err, new(*NotFoundError)) {
+	if o == nil || !m.evicts || !o.what.Evictable || o.what.Pinned || !o.sealed || o.leases > 0 ||
+		!errors.As(err, new(*NotFoundError)) {
 		return false
 	}
 	m.forget(id)
@@ -141,7 +144,8 @@ func (m *model) step() {
 		value := byte(1 + m.random.IntN(255))
 		fill(m.t, b.Array(), value)
 		m.ids = append(m.ids, b.ID())
-		m.objects[b.ID()] = &modelObject{what: what, value: value, size: what.Shape[0], owner: at, names: map[string]bool{}, leases: 1}
+		m.objects[b.ID()] = &modelObject{what: what, value: value, size: what.Shape[0], owner: at, names: map[string]bool{},
+			leases: 1}
 		m.builders[b.ID()] = b
 	case 3, 4:
 		b := m.builders[id]

@@ -91,7 +91,8 @@ func TestWhatIsUnsafeIsSharedAsItIsWritten(t *testing.T) {
 		require.NoError(t, b.Abort(background))
 		require.NoError(t, o.Release())
 	}
-	_, err := maker.Create(background, Description{Type: arrayiface.Float64, Shape: []int{2}, Allocator: backends.CUDAHost})
+	_, err := maker.Create(background, Description{Type: arrayiface.Float64, Shape: []int{2},
+		Allocator: backends.CUDAHost})
 	var wrong *ArgumentError
 	require.ErrorAs(t, err, &wrong)
 	require.NoError(t, maker.Close())
@@ -126,7 +127,8 @@ func TestAbortAndBadRequests(t *testing.T) {
 	_, err = c.Create(background, Description{Type: arrayiface.Uint8, Shape: []int{4}, Metadata: []byte("{")})
 	var wrong *ArgumentError
 	require.ErrorAs(t, err, &wrong)
-	_, err = c.Create(background, Description{Type: arrayiface.Uint8, Shape: []int{4}, Metadata: bytes.Repeat([]byte(" "), protocol.MostMetadata+1)})
+	_, err = c.Create(background, Description{Type: arrayiface.Uint8, Shape: []int{4},
+		Metadata: bytes.Repeat([]byte(" "), protocol.MostMetadata+1)})
 	require.ErrorAs(t, err, &wrong)
 	require.ErrorAs(t, other.SetMetadata(background, makeObject(t, c, bytesOf(1), 1), nil), new(*SealedError))
 	require.NoError(t, c.Close())
@@ -239,7 +241,8 @@ func TestWhatIsBoundGoesWithItsSession(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, first.Close())
 	second := startServer(t, ServerOptions{Path: path})
-	eventually(t, func() bool { there, _, err := c.Exists(background, sealed.ID()); return err == nil && there }, func() any { return sealed.ID() })
+	eventually(t, func() bool { there, _, err := c.Exists(background, sealed.ID()); return err == nil && there },
+		func() any { return sealed.ID() })
 	other := newClient(t, second)
 	require.NoError(t, c.Close())
 	eventually(t, func() bool {

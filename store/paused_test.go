@@ -48,8 +48,8 @@ func TestWhatWasChangedIsToldSo(t *testing.T) {
 	}
 }
 
-// TestADeletionThatIsLearnedWhileRoomIsMade has an object be told of, and then, while another one is spilled for it, its
-// deletion.
+// TestADeletionThatIsLearnedWhileRoomIsMade tells a server of an object, and of its deletion while another object is
+// spilled for it.
 func TestADeletionThatIsLearnedWhileRoomIsMade(t *testing.T) {
 	s := startServer(t, ServerOptions{})
 	c := newClient(t, s)

@@ -141,7 +141,8 @@ func TestAnEmptyBookHasOthersWaitToo(t *testing.T) {
 	time.AfterFunc(100*time.Millisecond, slow.give)
 	var there bool
 	var err error
-	eventually(t, func() bool { there, _, err = quick.Exists(background, x.ID()); return err == nil }, func() any { return err })
+	eventually(t, func() bool { there, _, err = quick.Exists(background, x.ID()); return err == nil },
+		func() any { return err })
 	assert.True(t, there, "an object that a living client has")
 	require.NoError(t, x.Release())
 }

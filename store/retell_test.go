@@ -104,7 +104,8 @@ func TestAClientTellsWithoutACall(t *testing.T) {
 	path := filepath.Join(folder(t), "store.sock")
 	server := startRun(t, "", "serve", path)
 	var c *Client
-	eventually(t, func() (ok bool) { var err error; c, err = Connect(background, path, newRuntime(t)); return err == nil }, func() any { return nil })
+	eventually(t, func() (ok bool) { var err error; c, err = Connect(background, path, newRuntime(t)); return err == nil },
+		func() any { return nil })
 	defer c.Close()
 	objects := holdMany(t, c, 20, bytesOf(100), bytesOf(100_000))
 	require.NoError(t, server.Process.Kill())

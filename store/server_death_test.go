@@ -12,7 +12,8 @@ func TestAServersDeath(t *testing.T) {
 	path := filepath.Join(folder(t), "store.sock")
 	server := startRun(t, "", "serve", path)
 	var c *Client
-	eventually(t, func() (ok bool) { var err error; c, err = Connect(background, path, newRuntime(t)); return err == nil }, func() any { return nil })
+	eventually(t, func() (ok bool) { var err error; c, err = Connect(background, path, newRuntime(t)); return err == nil },
+		func() any { return nil })
 	defer c.Close()
 	var objects []*Object
 	for _, size := range []int{0, 50, 1000, 1 << 20} {
@@ -41,7 +42,8 @@ func TestAServersDeath(t *testing.T) {
 		}
 	}
 	startRun(t, "", "serve", path)
-	eventually(t, func() bool { _, _, err = c.Exists(background, forgotten); return err == nil }, func() any { return err })
+	eventually(t, func() bool { _, _, err = c.Exists(background, forgotten); return err == nil },
+		func() any { return err })
 	other, err := Connect(background, path, newRuntime(t))
 	require.NoError(t, err)
 	defer other.Close()

@@ -36,7 +36,8 @@ func TestReadyMemoryIsTakenInAnySize(t *testing.T) {
 	c := newClient(t, s)
 	var hits, misses int64
 	for _, size := range []int{
-		protocol.LargeFrom, ready/2 - 5000, ready / 2, ready/2 + 1, ready - 4096, ready - 1, ready, ready + 1, ready + 4096, 2*ready + 12345, 20 << 20,
+		protocol.LargeFrom, ready/2 - 5000, ready / 2, ready/2 + 1, ready - 4096, ready - 1, ready, ready + 1, ready + 4096,
+		2*ready + 12345, 20 << 20,
 	} {
 		for _, put := range []bool{true, false} {
 			waitReady(t, s, ready)
@@ -171,7 +172,8 @@ func TestReadyMemoryOfKilledClients(t *testing.T) {
 		p := startRun(t, fmt.Sprintf("%s:%d", step, 5), "work", path, fmt.Sprint(i), "100")
 		require.True(t, killed(p.wait(t)))
 	}
-	eventually(t, func() bool { f := s.Statistics(); return f.Sessions == 0 && f.Unsealed == 0 }, func() any { return s.Statistics() })
+	eventually(t, func() bool { f := s.Statistics(); return f.Sessions == 0 && f.Unsealed == 0 },
+		func() any { return s.Statistics() })
 	c := newClient(t, s)
 	list, _, err := c.List(background, ListOptions{Unsealed: true})
 	require.NoError(t, err)

@@ -21,8 +21,8 @@ func spillingServer(t *testing.T, path string, limit int64) *served {
 	return startServer(t, ServerOptions{Path: path, DeviceLimit: limit, Spill: folder(t), SpillDevices: newRuntime(t)})
 }
 
-// TestAnotherServerIsToldOfWhatItHasSpilled has two clients of an object, of which one tells a new server of it and lets
-// go. The other comes when it is in a file, or in other memory, which is not what that one has mapped.
+// TestAnotherServerIsToldOfWhatItHasSpilled has two clients of an object. One tells a new server of it and lets go. The
+// other comes when the object is in a file, or in other memory than that client has mapped.
 func TestAnotherServerIsToldOfWhatItHasSpilled(t *testing.T) {
 	for _, back := range []bool{false, true} {
 		first := startServer(t, ServerOptions{})
@@ -94,7 +94,8 @@ func TestADeviceOfWhichAllIsSpilledIsKnown(t *testing.T) {
 func TestRoomThatIsBeingMadeIsWaitedFor(t *testing.T) {
 	for _, what := range []Description{bytesOn(32<<20, 0), bytesOf(32 << 20)} {
 		const little = 100 << 10
-		s := startServer(t, ServerOptions{DeviceLimit: 32 << 20, HostLimit: 32 << 20, Spill: folder(t), SpillDevices: newRuntime(t)})
+		s := startServer(t, ServerOptions{DeviceLimit: 32 << 20, HostLimit: 32 << 20, Spill: folder(t),
+			SpillDevices: newRuntime(t)})
 		a, b := newClient(t, s), newClient(t, s)
 		makeObject(t, a, what, 5)
 		what.Shape = []int{little}

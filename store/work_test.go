@@ -14,8 +14,10 @@ import (
 
 // expected reports whether an error is one that others may cause at any time.
 func expected(err error) bool {
-	return errors.As(err, new(*NotFoundError)) || errors.As(err, new(*NotSealedError)) || errors.As(err, new(*DeletedError)) ||
-		errors.As(err, new(*FullError)) || errors.As(err, new(*NameTakenError)) || errors.As(err, new(*LostError)) || errors.As(err, new(*SealedError))
+	return errors.As(err, new(*NotFoundError)) || errors.As(err, new(*NotSealedError)) ||
+		errors.As(err, new(*DeletedError)) ||
+		errors.As(err, new(*FullError)) || errors.As(err, new(*NameTakenError)) || errors.As(err, new(*LostError)) ||
+		errors.As(err, new(*SealedError))
 }
 
 // whole returns an error unless an object holds what its maker meant it to before it was sealed.

@@ -261,7 +261,7 @@ func (b *Book) Went(id protocol.ID) {
 }
 
 // isFull reports whether a fact has to be forgotten: more than MostOrphans are of no object there is, or all together
-// have more bytes than the limit. While clients may still tell of objects, twice the limit counts, and not their number.
+// have more bytes than the limit. While clients may still tell of objects, the limit is twice that, for any number.
 func (b *Book) isFull() bool {
 	if b.Orphans == 0 || b.Orphans <= b.MostOrphans && b.File.Bytes <= b.Limit {
 		return false

@@ -36,7 +36,8 @@ func CheckPath(path string) error {
 		return &protocol.ArgumentError{Argument: "path", Value: fmt.Sprintf("%q", path), Accepted: "an absolute path"}
 	case len(path) > mostPath:
 		value := fmt.Sprintf("%q, of %d bytes", path, len(path))
-		return &protocol.ArgumentError{Argument: "path", Value: value, Accepted: fmt.Sprintf("a path of at most %d", mostPath)}
+		return &protocol.ArgumentError{Argument: "path", Value: value,
+			Accepted: fmt.Sprintf("a path of at most %d", mostPath)}
 	}
 	return nil
 }
