@@ -107,7 +107,7 @@ func (b *Block) freeOn(stream backends.Stream) error {
 	return b.giveBack(b.mark(b.from.userOf(c, resolved)))
 }
 
-// leave makes the block nobody's.
+// leave takes the block out of use.
 func (b *Block) leave() error {
 	if b == nil || b.from == nil {
 		return zeroError("block", "what Allocate returns")
@@ -132,7 +132,7 @@ func (b *Block) giveBack(failed error) error {
 	return errors.Join(failed, b.from.keep(b), b.from.sweep())
 }
 
-// mark records until when a stream uses the block. If that fails, whoever releases the memory waits.
+// mark records until when a stream uses the block. If that fails, the release of the memory waits.
 func (b *Block) mark(u *user) error {
 	e, err := u.cache.record(u.stream)
 	if err != nil {

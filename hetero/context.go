@@ -73,7 +73,7 @@ func (c *Context) leave() error {
 	return nil
 }
 
-// End gives the stream back when no token and no product has it any more. It does not wait for what
+// End gives the stream back when no token and no product uses it any more. It does not wait for what
 // is enqueued. All calls but the first do nothing.
 func (c *Context) End() error {
 	if c == nil || c.line == nil || !c.usage.close() {

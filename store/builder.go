@@ -19,7 +19,7 @@ type Builder struct {
 	client *Client
 	held   *held
 	array  *gobuffer.Array
-	once   sync.Once // of whoever ends it
+	once   sync.Once // of the call that ends it
 
 	forgone bool  // see Forgo
 	late    error // of what had to follow the server's answer
@@ -228,9 +228,8 @@ func (b *Builder) ID() ID {
 	return b.held.info.ID
 }
 
-// Array returns the elements to write to. It is the Builder's, and ends with Seal or Abort. What
-// somebody writes to views of it after Seal, nobody else sees, where host memory is the object's
-// own; a device refuses it.
+// Array returns the elements to write to. It is the Builder's, and ends with Seal or Abort. Where host memory is the
+// object's own, nobody else sees what is written to views after Seal; a device refuses it.
 func (b *Builder) Array() *gobuffer.Array {
 	if b == nil {
 		return nil
@@ -240,7 +239,7 @@ func (b *Builder) Array() *gobuffer.Array {
 
 var errNoBuilder = &ArgumentError{Argument: "builder", Value: "nil or a zero value", Accepted: "what Create returns"}
 
-// use has f end the builder, unless somebody has.
+// use ends the builder by f, unless it has ended.
 func (b *Builder) use(f func() error) error {
 	if b == nil || b.client == nil {
 		return errNoBuilder

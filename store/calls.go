@@ -34,7 +34,7 @@ func (c *Client) Delete(ctx context.Context, id ID, force bool) error {
 	}, (*held).gone)
 }
 
-// Discard has an object deleted that nobody may know of. It waits for no answer.
+// Discard deletes an object that nobody is to know of. It waits for no answer.
 func (c *Client) Discard(id ID) {
 	c.tellLater(func() { c.deletes = append(c.deletes, id) })
 	select {

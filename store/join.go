@@ -17,7 +17,7 @@ import (
 // mostBooks is how many servers in a row may end before this client has told them all.
 const mostBooks = 8
 
-// begin uses a connection, and has another server be looked for when it ends. The turn is the caller's.
+// begin uses a connection, and looks for another server when it ends. The caller has the turn.
 func (c *Client) begin(socket *wire.WaitingSocket, book int) {
 	// A server of a version without books takes a request to undo another for a breach.
 	c.line.Socket, c.line.Lost, c.line.Undoes = socket, nil, book >= 0

@@ -12,8 +12,8 @@ import (
 	"hamr/store/internal/wire"
 )
 
-// check refuses a place that the object does not fit, which would have others' memory mapped, and one of which this
-// process could not open the descriptor.
+// check refuses a place that the object does not fit, which would map memory of other objects, and a place whose
+// descriptor this process could not open.
 func (c *Client) check(p place, bytes int64, descriptors []int) error {
 	if p.sent && c.line.Short {
 		return wire.NoDescriptors()
@@ -29,7 +29,7 @@ func (c *Client) check(p place, bytes int64, descriptors []int) error {
 	return nil
 }
 
-// unmapped has the server know that this process has a slab not mapped, which it was told of in vain.
+// unmapped tells the server that this process has not mapped a slab that it was told of.
 func (c *Client) unmapped(p place) {
 	c.tellLater(func() {
 		if p.where == protocol.InSlab && c.slabs[p.unit] == nil {
@@ -134,8 +134,8 @@ func (c *Client) drop(h *held) {
 	})
 }
 
-// part has the memory of an object that its maker seals mapped for reading, apart from where it was
-// written to: what is written there afterwards nobody else sees, or the device refuses it.
+// part maps the memory of an object that its maker seals for reading, apart from where it was written to. Nobody else
+// sees what is written there afterwards, or the device refuses it.
 func (c *Client) part(h *held) error {
 	m := h.mapping
 	if !m.memory.Separable() {

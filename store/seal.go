@@ -79,7 +79,7 @@ func (b *Builder) Prompt() bool {
 	return idle && err == nil
 }
 
-// part has work on the object end, and its memory apart from where it was written to.
+// part waits for work on the object, and maps its memory apart from where it was written to.
 func (b *Builder) part() error {
 	err := b.array.Synchronize()
 	if err == nil {
@@ -219,7 +219,7 @@ func (c *Client) Put(ctx context.Context, source *gobuffer.Array, what Descripti
 	return o.ID(), o.Release()
 }
 
-// putFile writes to the memory's file, and has it mapped nowhere when it is sealed.
+// putFile writes to the memory's file. The memory is mapped nowhere when it is sealed.
 func (c *Client) putFile(ctx context.Context, source *gobuffer.Array, what Description) (id ID, err error) {
 	h, err := source.Access(backends.SpaceHost, 0)
 	if err != nil {

@@ -57,7 +57,7 @@ func ParseID(text string) (ID, error) { return protocol.ParseID(text) }
 type (
 	// ArgumentError names an argument, the value it had and what would have been accepted: Argument, Value, Accepted.
 	ArgumentError = protocol.ArgumentError
-	// DeletedError says that somebody has deleted an object before its maker sealed it: ID.
+	// DeletedError says that an object was deleted before its maker sealed it: ID.
 	DeletedError = protocol.DeletedError
 	// FullError says that there is no room for an object: what could be evicted was not enough. It has Memory, Needed,
 	// Limit, Used and Holders.

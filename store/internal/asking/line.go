@@ -156,7 +156,7 @@ func (l *Line) Order(e *protocol.Encoder, operation uint16, ids []protocol.ID) (
 	return append(ids[:0], ids[n:]...)
 }
 
-// AwaitOrUndo is Await, and has the request undone where the context ends first.
+// AwaitOrUndo is Await. If the context ends first, the server undoes the request.
 func (l *Line) AwaitOrUndo(ctx context.Context, r Call) error {
 	waits, err := l.Await(ctx, r)
 	if waits {
@@ -177,7 +177,7 @@ func (l *Line) Await(ctx context.Context, r Call) (waits bool, err error) {
 	}
 }
 
-// Undo has the server undo the last request, for whose reply nobody waits, and reports whether it is told.
+// Undo asks the server to undo the last request, and reports whether it could.
 func (l *Line) Undo() bool {
 	if !l.Undoes {
 		return false

@@ -72,7 +72,7 @@ type subject struct {
 	ofGone chain.Neighbours[subject]
 }
 
-// MostOrphans is how many facts are kept that are of no object there is: somebody may still tell of one.
+// MostOrphans is how many facts are kept of objects that are not there: a client may still tell of such an object.
 const MostOrphans = 1 << 16
 
 // New returns a book without a file. isThere reports whether there is an object.
@@ -120,7 +120,7 @@ func (b *Book) Expect(within time.Duration) {
 	}
 }
 
-// ExpectMore has facts be kept for as long, though nobody waits for them.
+// ExpectMore keeps facts for as long, though no client waits for them.
 func (b *Book) ExpectMore(within time.Duration) { b.Keeps = max(b.Keeps, Clock()+uint64(within)) }
 
 // IsExpecting reports, by a book's descriptor, whether its server may still be told of objects.
@@ -214,7 +214,7 @@ func (b *Book) Drop(k *Entry) {
 	b.Orphans++
 }
 
-// forget has a fact not be known any more. Older ones of the same subject do not come back: in the file they are
+// forget removes a fact. Older ones of the same subject do not come back: in the file they are
 // before it, and readers begin behind all of them or before it.
 func (b *Book) forget(k *Entry) {
 	delete(b.Facts, k.Key)
@@ -222,7 +222,7 @@ func (b *Book) forget(k *Entry) {
 	b.Leave(k)
 }
 
-// Leave has a fact not be its object's any more.
+// Leave takes a fact away from its object.
 func (b *Book) Leave(k *Entry) {
 	o := k.Object
 	if o == nil {

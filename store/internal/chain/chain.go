@@ -10,7 +10,7 @@ type Chain[T any] struct {
 
 type Neighbours[T any] struct{ older, Newer *T }
 
-// Push has a member be the newest.
+// Push adds a member as the newest.
 func (c *Chain[T]) Push(member *T) {
 	c.Neighbours(member).older = c.newest
 	if c.newest != nil {
@@ -38,7 +38,7 @@ func (c *Chain[T]) Remove(member *T) {
 	*at = Neighbours[T]{}
 }
 
-// Renew has the oldest member be the newest.
+// Renew makes the oldest member the newest.
 func (c *Chain[T]) Renew() {
 	member := c.Oldest
 	c.Remove(member)

@@ -25,7 +25,7 @@ func slabBytes(had int, place, limit int64) int64 {
 	return protocol.RoundUp(max(bytes, place), protocol.PageSize)
 }
 
-// Reserve makes a unit of one object whose memory somebody else makes, and of which a file would hold some bytes.
+// Reserve makes a unit of one object whose memory the client makes. A file of it would hold the filled bytes.
 func (m *Memory) Reserve(device backends.UUID, size, filled int64) (*Unit, error) {
 	d, err := m.limitedDomain(device)
 	if err != nil {

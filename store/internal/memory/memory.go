@@ -50,7 +50,7 @@ type Memory struct {
 	objects   Objects
 	moved     *sync.Cond            // a unit was spilled or brought back
 	slabs     map[protocol.ID]*Unit // to be found by their id
-	lingering map[protocol.ID]*Unit // those that are gone, and that somebody has mapped
+	lingering map[protocol.ID]*Unit // those that are gone, and that clients have mapped
 	domains   map[backends.UUID]*Domain
 	inFiles   queue // of units that are in files, those that may be evicted
 	spares    spares
@@ -133,7 +133,7 @@ func (m *Memory) Leave(t *Tenant) {
 	u.list()
 }
 
-// Force takes the memory of an object off the count, though somebody has it still. A slab stays counted.
+// Force takes the memory of an object off the count, though it is still leased. A slab stays counted.
 func (m *Memory) Force(t *Tenant) {
 	if u := t.Unit; u != nil && !u.IsSlab() && !u.forced {
 		u.forced = true
@@ -237,7 +237,7 @@ type spares struct {
 	making *spare
 	hits   int64
 	misses int64         // objects that it would have been for, and was not there
-	wake   chan struct{} // has one entry where something may have to be made
+	wake   chan struct{} // holds one entry if something may have to be made
 	done   chan struct{} // closed when nothing is made any more
 }
 

@@ -147,7 +147,7 @@ func (m *Memory) room(d *Domain, bytes int64) error {
 		} else if err := m.Spill(u); err != nil {
 			failed = err
 			switch {
-			case u.idle.in == nil: // somebody has it since
+			case u.idle.in == nil: // it was leased meanwhile
 			case !errors.As(err, new(*spill.UnreadableError)):
 				if !m.evictInstead(d, bytes, err) {
 					return &protocol.SystemError{Problem: "no room could be made: " + err.Error()}
@@ -181,7 +181,7 @@ func (d *Domain) next(stays map[*Unit]bool) (u *Unit, bytes int64) {
 	return e.unit, bytes
 }
 
-// full says who has the memory that there is no room in.
+// full says which processes hold the memory.
 func (m *Memory) full(d *Domain, bytes int64) error {
 	held := map[int]int64{}
 	m.objects.EachSession(func(process int, units func(f func(u *Unit))) {

@@ -1,5 +1,5 @@
 // Package memory counts the memory of objects, makes room by eviction and by spilling, and finds places for small
-// objects. It knows who has a place by an id alone, and sessions by what they have mapped.
+// objects. It knows objects by their ids alone, and sessions by what they have mapped.
 package memory
 
 import (
@@ -97,7 +97,7 @@ func (u *Unit) Put(t *Tenant, place int32) {
 // At is where the object's bytes begin in the unit.
 func (t *Tenant) At() int64 { return int64(t.place) * t.Unit.Each }
 
-// Settle says whether the object has its unit stay in memory, and whether it has it kept from eviction.
+// Settle says whether the object keeps its unit in memory, and whether it keeps the unit from eviction.
 func (t *Tenant) Settle(blocks, keeps bool) {
 	count(&t.Unit.blockers, &t.blocks, blocks)
 	count(&t.Unit.keepers, &t.keeps, keeps)

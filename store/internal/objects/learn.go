@@ -12,7 +12,7 @@ import (
 // mostAtOnce is for how long a request that takes long keeps others waiting.
 const mostAtOnce = time.Millisecond
 
-// letOthers has other requests be answered where that is due.
+// letOthers lets other requests be answered when that is due.
 func (t *Table) letOthers(since *time.Time) {
 	if time.Since(*since) > mostAtOnce {
 		t.lock.Pause(runtime.Gosched)

@@ -130,7 +130,7 @@ func (t *Table) End(s *Session) {
 	delete(t.sessions, s)
 }
 
-// Evict deletes an object of which nobody has a lease.
+// Evict deletes an object that is not leased.
 func (t *Table) Evict(id protocol.ID) {
 	t.evicted++
 	t.Remove(t.Objects[id], false, protocol.Evicted)

@@ -80,7 +80,7 @@ func (s *Session) Own(o *Object) {
 	s.unsealed[o] = struct{}{}
 }
 
-// Bind has an object end with the session.
+// Bind ends an object with the session.
 func (s *Session) Bind(o *Object) {
 	if o.Bound == nil {
 		o.Bound = s
@@ -172,7 +172,7 @@ func (t *Table) Settled(id protocol.ID) bool {
 	return o != nil && o.Sealed
 }
 
-// Seal has an object be sealed.
+// Seal notes that an object is sealed.
 func (t *Table) Seal(o *Object) {
 	if o.Sealed {
 		return

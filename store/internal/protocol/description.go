@@ -23,7 +23,7 @@ type Description struct {
 	// Separate gives it memory of its own, however small. Small objects lie in memory that their
 	// maker has mapped for writing as long as it lives, and nobody else ever has.
 	Separate bool
-	// Session deletes it when the session ends that makes it, however that ends. Who has it then keeps it.
+	// Session deletes it when the session that makes it ends, however that ends. Processes that have leases keep it.
 	Session bool
 }
 

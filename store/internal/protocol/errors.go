@@ -42,7 +42,7 @@ type SealedError struct{ ID ID }
 
 func (e *SealedError) Error() string { return fmt.Sprintf("object %s is sealed", e.ID) }
 
-// DeletedError says that somebody has deleted an object before its maker sealed it.
+// DeletedError says that an object was deleted before its maker sealed it.
 type DeletedError struct{ ID ID }
 
 func (e *DeletedError) Error() string { return fmt.Sprintf("object %s was deleted", e.ID) }
@@ -81,7 +81,7 @@ type FullError struct {
 	Needed  int64 // bytes
 	Limit   int64
 	Used    int64
-	Holders []Holder // who has most first, at most 16
+	Holders []Holder // the one with most bytes first, at most 16
 }
 
 func (e *FullError) Error() string {

@@ -282,7 +282,7 @@ func (s *Server) leave(c *conversation, why error) {
 	}
 }
 
-// stepAside has another leader answer further requests, as the one that is being answered takes long. The lock is held.
+// stepAside starts another leader, as the request that is being answered takes long. The lock is held.
 func (l *leader) stepAside() {
 	l.leads = false
 	l.at.Conversation.stall = nil

@@ -26,7 +26,7 @@ func (c *conversation) putName(d *protocol.Decoder, _ *protocol.Encoder) error {
 	had := table.Named(name)
 	switch {
 	case had != nil && had.Object == o:
-		// An earlier server may have given it to another object, of which nobody has told yet.
+		// An earlier server may have given it to another object, which no client has told of yet.
 		//mutate:remove a name that an object is given again is not written down
 		table.Note(protocol.OpPutName, payload)
 		return nil

@@ -18,7 +18,7 @@ type conversation struct {
 	server      *Server
 	transport   wire.Transport
 	hang        func()           // ends the connection
-	stall       func()           // has others be answered; nil where nobody waits for that
+	stall       func()           // lets other requests be answered; nil where there are none
 	session     *objects.Session // nil before the greeting
 	greeted     bool
 	sealed      bool // a request has sealed an object

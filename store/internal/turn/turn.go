@@ -6,12 +6,12 @@ import "sync"
 // Lock guards all that a server knows. A request is done with the lock held.
 type Lock struct {
 	sync.Mutex
-	// Stall, where it is not nil, has somebody else answer further requests. The request that is being answered
-	// sets it.
+	// Stall, where it is not nil, starts another goroutine that answers requests. The goroutine that answers a request
+	// sets it for as long.
 	Stall func()
 }
 
-// Aside has others be answered although the request that is being answered takes long. The lock is held.
+// Aside lets other requests be answered, as the one that is being answered takes long. The lock is held.
 func (l *Lock) Aside() {
 	stall := l.Stall
 	//mutate:always all wait for a request that takes long

@@ -44,8 +44,8 @@ func (c *Client) EncodeEvents(e *protocol.Encoder) {
 	q.list = append(q.list[:0], q.list[n:]...)
 }
 
-// Begin has a client be told of events from now on. It reports whether there are any to tell, or there may be none yet,
-// as it begins: then its request is answered at once, so that the client knows when it began.
+// Begin tells a client of events from now on. It reports whether to answer at once: there are events to tell, or the
+// answer says that the watch has begun.
 func (w *Watch) Begin(c *Client) (answer bool) {
 	if c.events == nil {
 		c.events = &eventQueue{}
@@ -166,7 +166,7 @@ func (w *Watch) Named(name string) {
 // Waits is for how many objects, and for how many names, requests wait.
 func (w *Watch) Waits() (ids, names int) { return len(w.ids), len(w.names) }
 
-// waiters are the requests that wait, by what they wait for. They may end while somebody goes over them.
+// waiters are the requests that wait, by what they wait for. They may end during an iteration.
 type waiters[K comparable] map[K]map[*Waiter]struct{}
 
 func (all waiters[K]) add(key K, r *Waiter) {

@@ -38,7 +38,7 @@ func LockPath(path string, listening bool) (*PathLock, error) {
 		}
 		Record(descriptor)
 		lock := &PathLock{descriptor}
-		if !IsFile(name, identityOf(descriptor)) { // somebody has removed it meanwhile
+		if !IsFile(name, identityOf(descriptor)) { // it was removed meanwhile
 			_ = lock.Release()
 			continue
 		}

@@ -34,7 +34,7 @@ func NewPoll() (*Poll, error) {
 	return p, nil
 }
 
-// Add has a descriptor be told of, again and again as long as there is something to read.
+// Add has Wait tell of a descriptor as long as there is something to read.
 func (p *Poll) Add(descriptor int, number uint64) error {
 	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(uint32(number)), Pad: int32(uint32(number >> 32))}
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.Descriptor, unix.EPOLL_CTL_ADD, descriptor, &event))

@@ -98,7 +98,7 @@ func SendTo(descriptor int, packet []byte, descriptors []int, flags int) error {
 	}
 }
 
-// keep has what a call was told the address of be there until then: the compiler knows of calls by name alone.
+// keep keeps alive what a call has the address of: the compiler knows only the names of calls.
 func keep(message *unix.Msghdr, part *unix.Iovec, packet, control []byte) {
 	runtime.KeepAlive(message)
 	runtime.KeepAlive(part)

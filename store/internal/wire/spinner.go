@@ -9,7 +9,8 @@ const (
 	// spinFor is how long a thread asks for a reply before it sleeps until there is one: to be woken can take longer
 	// than the whole request does.
 	spinFor = 80 * time.Microsecond
-	// leaderSpinsFor is how long the server asks for requests: whom a maker tells of what it has sealed asks for it.
+	// leaderSpinsFor is how long the server asks for requests: after a seal a process that was told of the object asks
+	// for it.
 	leaderSpinsFor = 150 * time.Microsecond
 	// mostSkipped is how many times nobody asks so, at most, after some were in vain.
 	mostSkipped = 64
