@@ -14,7 +14,11 @@ func (m *Memory) giveBack() error {
 		return m.endMapping(true)
 	}
 	// Recorded work is ordered before the release by now. Its tickets end here.
-	return errors.Join(m.uses.End(), m.ending.end(m))
+	late, err := m.uses.End(), m.ending.end(m)
+	if late == nil {
+		return err
+	}
+	return errors.Join(late, err)
 }
 
 func (freed) end(m *Memory) error      { return m.free(m.Size()) }
