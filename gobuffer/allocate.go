@@ -40,7 +40,7 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 				return err
 			}
 		}
-		if m.settled && r.aside.some.Load() != 0 {
+		if m.settled && r.aside.Some() {
 			_ = r.collect(asidePolled) // what failed, the device reports again
 		}
 		before := r.givenBack()

@@ -7,31 +7,6 @@ import (
 // An allocation asks for the state of up to asidePolled allocations that are aside.
 const asidePolled = 16
 
-func (d *aside) add(list ...*Memory) {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	d.list = append(d.list, list...)
-	d.some.Store(int64(len(d.list)))
-}
-
-// take removes and returns up to most of them, or all if most is negative.
-func (d *aside) take(most int) []*Memory {
-	if d.some.Load() == 0 {
-		return nil
-	}
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-	if most < 0 || most > len(d.list) {
-		most = len(d.list)
-	}
-	taken := d.list[:most:most]
-	if d.list = d.list[most:]; len(d.list) == 0 {
-		d.list = nil
-	}
-	d.some.Store(int64(len(d.list)))
-	return taken
-}
-
 // setAside gives the memory back if nothing uses it any more. Otherwise it makes the remaining work independent of its
 // streams and puts the memory aside. If done is false nothing has changed, and the caller waits for the work.
 func (m *Memory) setAside() (done bool, late error) {
@@ -63,7 +38,7 @@ func (m *Memory) setAside() (done bool, late error) {
 		return false, nil
 	}
 	m.retire()
-	m.runtime.aside.add(m)
+	m.runtime.aside.Add(m)
 	return true, nil
 }
 
@@ -71,7 +46,7 @@ func (m *Memory) setAside() (done bool, late error) {
 // state of the work cannot be read, the memory is released after a wait for all devices.
 func (r *Runtime) collect(most int) (failed error) {
 	var busy []*Memory
-	for _, m := range r.aside.take(most) {
+	for _, m := range r.aside.Take(most) {
 		pending, err := m.uses.Poll(0, 0)
 		switch {
 		case err != nil:
@@ -85,14 +60,14 @@ func (r *Runtime) collect(most int) (failed error) {
 		}
 	}
 	if len(busy) > 0 {
-		r.aside.add(busy...)
+		r.aside.Add(busy...)
 	}
 	return failed
 }
 
 // settleAside waits for what uses the memory that is aside, and gives it back.
 func (r *Runtime) settleAside() (failed error) {
-	for _, m := range r.aside.take(-1) {
+	for _, m := range r.aside.Take(-1) {
 		release := m.giveBack
 		//mutate:skip page-locked memory is not waited for when it is asked for
 		err := m.uses.Settle()

@@ -91,7 +91,7 @@ func (a *unmapped) end(m *Memory) error {
 	if refused(err) && refused(a.End()) {
 		m.leaveStream()
 		//mutate:remove shared memory that could not be unmapped is forgotten
-		r.postponed.add(m)
+		m.addPostponed()
 		return err
 	}
 	if d := a.Descriptor; d != nil {

@@ -31,4 +31,4 @@ func KeptBytes(c *Checker) int64 {
 }
 
 // WaitAtReleases makes each release wait for the devices that it would leave to somebody else.
-func WaitAtReleases(r *Runtime) { r.postponed.never = true }
+func WaitAtReleases(r *Runtime) { r.postponed.Never = true }

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"hamr/backends"
-	"hamr/backends/waiting"
 	"hamr/gobuffer/internal/backing"
 	"hamr/gobuffer/internal/counts"
 	"hamr/gobuffer/internal/order"
@@ -249,33 +248,4 @@ func (m *Memory) freedInStreamOrder() bool {
 	//mutate:replace a backend's pool gets memory back before the work on it is ordered
 	//mutate:with m.inOrder => m.region.Allocator.Ordered()
 	return m.owned && m.inOrder || m.streams != nil && m.isTakenBack()
-}
-
-// aside is memory without references that its backend hands out again, to the host, which
-// writes at once: devices may still use it, and it is given back when they are done.
-type aside struct {
-	some  atomic.Int64 // how much, so that allocations need not look where there is none
-	mutex sync.Mutex
-	list  []*Memory // those that were asked after longest ago first
-}
-
-// postponed is memory without references that could not be given back yet: whether
-// other libraries' work on it is over, no backend could say, or the device was out of reach.
-type postponed struct {
-	mutex  sync.Mutex // of what follows
-	queues []*queue
-	giving waiting.Underway // what a wait has spoken for is given back; an owner may then release more
-	never  bool             // for tests: a release waits itself
-}
-
-// queue is such memory of one device, in the order of its release.
-type queue struct {
-	backend backends.Backend
-	device  int
-	list    []*Memory
-	bytes   int64       // in list
-	added   int         // since the start
-	asked   atomic.Bool // a goroutine waits for the device
-	most    sync.Once
-	limit   int64 // what may wait, set by most
 }

@@ -115,7 +115,7 @@ func (r *Runtime) madeRoom(b backends.Backend, err error) bool {
 	}
 	dropped = r.grants.Drop() || r.grants.Pending() || dropped
 	r.grants.Wait()
-	if _, ever := r.postponed.some(); !ever && r.aside.some.Load() == 0 {
+	if _, ever := r.postponed.Some(); !ever && !r.aside.Some() {
 		return dropped
 	}
 	// One device's failure says nothing of the others.

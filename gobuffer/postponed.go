@@ -5,155 +5,39 @@ import (
 
 	"hamr/backends"
 	"hamr/gobuffer/internal/order"
+	"hamr/gobuffer/internal/released"
 )
 
-const (
-	// A goroutine waits for the device once asideBytes, or asideCount allocations, wait for it. Waiting seldom disturbs
-	// neither the device's work nor a capture into a graph.
-	asideBytes = 64 << 20
-	asideCount = 1024
-	// At most this part of a device's memory waits. A release beyond that waits itself.
-	asideShare = 8
-	// asideMost is the same limit where no device says how much memory it has.
-	asideMost = 1 << 30
-)
-
-// add puts m on a queue and returns it.
-func (p *postponed) add(m *Memory) *queue {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	q := p.queueOf(m)
-	q.list = append(q.list, m)
-	q.bytes += int64(m.Size())
-	q.added++
-	return q
+// endPostponed gives memory back after a wait for a device.
+func (m *Memory) endPostponed(b backends.Backend, device int) (late error) {
+	if m.every.Load() { // the wait does not speak for other devices
+		if failed := m.uses.SettleElsewhere(b, device); failed != nil {
+			//mutate:remove what another device met at a late release is not told
+			late = failed
+			if m.uses.SettleElsewhere(b, device) != nil {
+				m.addPostponed()
+				return late
+			}
+		}
+	}
+	return errors.Join(late, m.giveBack())
 }
 
-func (p *postponed) queueOf(m *Memory) *queue {
-	b, device := m.backend, m.region.Device // page-locked memory is of no device, and used on any
+// waitedFor is the device whose work the memory waits for.
+func (m *Memory) waitedFor() (b backends.Backend, device int) {
+	b, device = m.backend, m.region.Device // page-locked memory is of no device, and used on any
 	pending := m.uses.Recorded()
 	if m.streams == nil && len(pending) > 0 {
 		// This is host memory that a device uses.
 		b, device = pending[0].Backend, pending[0].Device
 	}
 	_ = pending.LetGo() // the record keeps the tickets
-	for _, q := range p.queues {
-		if q.backend == b && q.device == device {
-			return q
-		}
-	}
-	q := &queue{backend: b, device: device}
-	p.queues = append(p.queues, q)
-	return q
+	return b, device
 }
 
-// some returns the queues that hold memory; ever is whether any did.
-func (p *postponed) some() (list []*queue, ever bool) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	for _, q := range p.queues {
-		if len(q.list) > 0 {
-			list = append(list, q)
-		}
-	}
-	return list, len(p.queues) > 0
-}
-
-// last is how many allocations were ever added to the queue, as take needs it.
-func (p *postponed) last(q *queue) int {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	return q.added
-}
-
-// take removes and returns what was on the queue when last returned mark and is still there.
-func (p *postponed) take(q *queue, mark int) []*Memory {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	count := max(len(q.list)-(q.added-mark), 0)
-	taken := q.list[:count:count]
-	if q.list = q.list[count:]; len(q.list) == 0 {
-		q.list = nil
-	}
-	for _, m := range taken {
-		q.bytes -= int64(m.Size())
-	}
-	return taken
-}
-
-// release waits for the queue's device and gives back what was on the queue before. The wait says nothing about what is
-// added during it.
-func (p *postponed) release(q *queue) (over bool, late error) {
-	mark := p.last(q)
-	if over, late = order.SettleDevice(q.backend, q.device); !over {
-		return false, late
-	}
-	defer p.giving.End(p.giving.Begin())
-	for _, m := range p.take(q, mark) {
-		if m.every.Load() { // the wait does not speak for other devices
-			if failed := m.uses.SettleElsewhere(q.backend, q.device); failed != nil {
-				//mutate:remove what another device met at a late release is not told
-				late = errors.Join(late, failed)
-				if m.uses.SettleElsewhere(q.backend, q.device) != nil {
-					p.add(m)
-					continue
-				}
-			}
-		}
-		late = errors.Join(late, m.giveBack())
-	}
-	return true, late
-}
-
-// room returns m's queue, and whether m may stay there until somebody else waits for the device.
-func (p *postponed) room(m *Memory) (q *queue, is bool) {
-	p.mutex.Lock()
-	q = p.queueOf(m)
-	bytes := q.bytes + int64(m.Size())
-	p.mutex.Unlock()
-	return q, bytes <= p.mostBytes(q) || q.isCaptured()
-}
-
-// relieve starts a goroutine that releases the queue if much is on it.
-func (p *postponed) relieve(q *queue) {
-	most := p.mostBytes(q)
-	p.mutex.Lock()
-	much := q.bytes > min(asideBytes, most/2) || len(q.list) > asideCount
-	p.mutex.Unlock()
-	if !much || q.isCaptured() || !q.asked.CompareAndSwap(false, true) {
-		return
-	}
-	go func() {
-		defer q.asked.Store(false)
-		_, _ = p.release(q) // the device reports again what went wrong there
-	}()
-}
-
-// isCaptured reports whether a stream that waits for the default one is being captured into a graph. A wait would end
-// the capture.
-func (q *queue) isCaptured() bool {
-	streams, ok := backends.As[backends.Streams](q.backend)
-	if !ok {
-		return false
-	}
-	_, err := streams.Idle(max(q.device, 0), 0)
-	return errors.Is(err, backends.ErrCapturing)
-}
-
-// mostBytes is how much may wait for a device.
-func (p *postponed) mostBytes(q *queue) int64 {
-	if p.never {
-		return 0
-	}
-	q.most.Do(func() {
-		q.limit = asideMost
-		if reporter, ok := backends.As[backends.MemoryReporter](q.backend); ok {
-			if _, total, err := reporter.MemoryInfo(max(q.device, 0)); err == nil {
-				q.limit = total / asideShare
-			}
-		}
-	})
-	return q.limit
+func (m *Memory) addPostponed() *released.Queue[*Memory] {
+	b, device := m.waitedFor()
+	return m.runtime.postponed.Add(m, b, device)
 }
 
 // ReleasePostponed gives back the memory whose release was postponed. It waits for the devices that could not be waited
@@ -165,17 +49,17 @@ func (r *Runtime) ReleasePostponed() error {
 	}
 	failed := errors.Join(r.modules.Settle(), r.settleAside())
 	p := &r.postponed
-	list, ever := p.some()
+	list, ever := p.Some()
 	if !ever {
 		return failed
 	}
 	for _, q := range list {
-		if _, err := p.release(q); err != nil && failed == nil {
+		if _, err := p.Release(q, (*Memory).endPostponed); err != nil && failed == nil {
 			failed = err
 		}
 	}
 	// Another goroutine may have taken memory from the queues. That is given back, too, when this returns.
-	p.giving.Wait()
+	p.Wait()
 	return failed
 }
 
@@ -186,7 +70,7 @@ func (m *Memory) releaseWhenIdle() error {
 	p := &m.runtime.postponed
 	m.leaveStream() // which may end while another goroutine gives the memory back
 	// Whoever runs out of memory during the wait finds it on the queue.
-	_, late := p.release(p.add(m))
+	_, late := p.Release(m.addPostponed(), (*Memory).endPostponed)
 	return late
 }
 
@@ -196,7 +80,8 @@ func (m *Memory) releaseWhenIdle() error {
 func (m *Memory) releaseLater() error {
 	p := &m.runtime.postponed
 	byDriver := m.isTakenOver() && !m.region.Allocator.Ordered() // which waits when it is freed
-	q, is := p.room(m)
+	b, device := m.waitedFor()
+	q, is := p.Room(m, b, device)
 	// Of a stream that may have ended nobody can ask whether it is captured.
 	if !is || byDriver || m.runtime.checked() != nil && order.Stays(m.backend, m.ordered()) {
 		return m.releaseWhenIdle()
@@ -205,8 +90,8 @@ func (m *Memory) releaseLater() error {
 	if m.owned {
 		m.retire()
 	}
-	p.add(m)
-	p.relieve(q)
+	m.addPostponed()
+	p.Relieve(q, (*Memory).endPostponed)
 	return nil
 }
 
@@ -228,5 +113,5 @@ func (m *Memory) postpone() {
 		m.runtime.tracef("keep %v at %#x until its device can be reached", m, m.region.Address)
 	}
 	m.leaveStream()
-	m.runtime.postponed.add(m)
+	m.addPostponed()
 }

@@ -12,6 +12,7 @@ import (
 	"hamr/gobuffer/internal/grants"
 	"hamr/gobuffer/internal/modules"
 	"hamr/gobuffer/internal/order"
+	"hamr/gobuffer/internal/released"
 	"hamr/gobuffer/internal/relief"
 	"hamr/gobuffer/internal/shares"
 )
@@ -25,8 +26,8 @@ type Runtime struct {
 	temporaries [][]backends.Allocator // by space
 	counters    [allocatorSlots]counts.Counter[Memory]
 	books       books
-	postponed   postponed
-	aside       aside
+	postponed   released.Queues[*Memory]
+	aside       released.Aside[*Memory]
 	unasked     order.Unasked
 	callbacks   relief.Callbacks // of OnOutOfMemory
 	claims      claims

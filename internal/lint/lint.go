@@ -51,6 +51,7 @@ var rules = []rule{
 	{"gobuffer/internal/backing", []string{"backends", "gobuffer/internal/failures"}},
 	{"gobuffer/internal/counts", nil},
 	{"gobuffer/internal/grants", []string{"backends", "backends/waiting", "gobuffer/internal/counts"}},
+	{"gobuffer/internal/released", []string{"backends", "backends/waiting", "gobuffer/internal/order"}},
 	{"gobuffer/internal/relief", []string{"backends"}},
 	{"gobuffer/internal/modules", []string{"backends", "gobuffer/internal/order"}},
 	{"gobuffer/internal/order", []string{"backends", "backends/waiting", "gobuffer/internal/failures"}},
