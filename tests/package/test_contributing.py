@@ -147,6 +147,21 @@ def test_code_and_pages_name_reasons_that_are_there():
     assert wrong == []
 
 
+def rows(page, heading):
+    """The first and the last cell of each row of a page's table below a heading, with a folder."""
+    text = page.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n\n## ")[0]
+    cells = [line.strip("| ").split(" | ") for line in text.split("\n") if line.startswith("| `")]
+    return {row[0]: row[-1] for row in cells if len(row) == 3}
+
+
+def test_contributing_and_the_tree_agree_on_imports():
+    floors = rows(ROOT / "CONTRIBUTING.md", "The floors")
+    tree_rows = rows(ROOT / "docs" / "contributing" / "tree.md", "Folders")
+    both = {name for name in floors.keys() & tree_rows.keys() if not name.startswith("`python")}
+    assert {"`arrayiface`", "`backends/<name>`", "`gobuffer`", "`store`", "`pyhamr`"} <= both
+    assert {name: floors[name] for name in both} == {name: tree_rows[name] for name in both}
+
+
 def test_the_tree_names_what_the_lint_knows():
     text = (ROOT / "docs" / "contributing" / "tree.md").read_text(encoding="utf-8")
     first = set(re.findall(r"`([^`]+)`", " ".join(re.findall(r"^\| (.*?) \|", text, re.MULTILINE))))
@@ -179,3 +194,55 @@ def test_every_decision_has_a_status_and_a_place_in_the_index():
                 missing.append(f"index.md: - [{title}]({page.name}#{anchor})")
         missing += [f"{page.name}: {one} twice" for one in titles if titles.count(one) > 1]
     assert missing == []
+
+
+#: First words that name no subject, so that the heading has to be read as part of the sentence.
+UNNAMED = re.compile(
+    r"(?:It|Its|So|This|That|These|Those|They|Their|Such|Both|Here|There|Otherwise|Hence|Then)\b"
+)
+MOST_WORDS = 40
+
+
+def bodies(page):
+    """The headings of a page's decisions, and the text below their status."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(r"^## (.+)\n\n\*.+\*\n\n(.+)$", text, re.MULTILINE)
+
+
+def unnamed_subjects(page):
+    return [f"{page.name}, {title}: {body[:40]}…" for title, body in bodies(page) if UNNAMED.match(body)]
+
+
+def sentences(text):
+    """The sentences of a page outside of tables, headings, comments and blocks of code."""
+    text = re.sub(r"^```.*?^```$|<!--.*?-->", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"\]\([^)\s]*\)", "]", re.sub(r"`[^`\n]+`", "code", text))
+    text = re.sub(r"^\s*(?:\||#).*$", "", text, flags=re.MULTILINE)
+    for paragraph in re.split(r"\n\s*\n|\n\s*(?=[-*] |\d+\. )", text):
+        yield from re.split(r"(?<=[.!?])[)\"]?\s+", paragraph.strip())
+
+
+def long_sentences(text):
+    return [one for one in sentences(text) if len(one.split()) > MOST_WORDS]
+
+
+@pytest.mark.parametrize("page", SUBJECTS, ids=lambda page: page.name)
+def test_decisions_begin_with_their_subject(page):
+    assert unnamed_subjects(page) == []
+
+
+ALL_PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_sentences_are_short(page):
+    assert long_sentences(page.read_text(encoding="utf-8")) == []
+
+
+def test_unnamed_subjects_and_long_sentences_are_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("## A\n\n*Holds.*\n\nIt is.\n\n## B\n\n*Holds.*\n\nItems are.\n")
+    assert unnamed_subjects(page) == ["page.md, A: It is.…"]
+    words = "word " * 20
+    assert long_sentences(f"| {words * 3} |\n```\n{words * 3}\n```\n{words}end. {words}end.") == []
+    assert len(long_sentences(f"One. {words}\n{words}, [words](link) `{words}` end. Two.")) == 1
