@@ -149,7 +149,9 @@ def test_code_and_pages_name_reasons_that_are_there():
 
 def rows(page, heading):
     """The first and the last cell of each row of a page's table below a heading, with a folder."""
-    text = page.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n\n## ")[0]
+    text = (
+        page.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n\n## ")[0]
+    )
     cells = [line.strip("| ").split(" | ") for line in text.split("\n") if line.startswith("| `")]
     return {row[0]: row[-1] for row in cells if len(row) == 3}
 
@@ -210,7 +212,9 @@ def bodies(page):
 
 
 def unnamed_subjects(page):
-    return [f"{page.name}, {title}: {body[:40]}…" for title, body in bodies(page) if UNNAMED.match(body)]
+    return [
+        f"{page.name}, {title}: {body[:40]}…" for title, body in bodies(page) if UNNAMED.match(body)
+    ]
 
 
 def sentences(text):
