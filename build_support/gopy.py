@@ -7,6 +7,7 @@ changes is not there, so a new gopy cannot pass unnoticed.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -299,6 +300,15 @@ def write_overlay(go: str, env: dict[str, str], scratch: Path) -> Path:
     return overlay
 
 
+def sources_flag(root: Path) -> str:
+    """Return a flag that changes with C files outside of packages, which Go's cache ignores."""
+    digest = hashlib.sha256()
+    for folder in (root / "include", root / "python" / "hamr" / "native" / "plain"):
+        for path in sorted(folder.rglob("*.[ch]")):
+            digest.update(path.read_bytes())
+    return f"-DHAMR_SOURCES=0x{digest.hexdigest()[:16]}"
+
+
 def build(*, go: str, cc: list[str], version: str, scratch: Path, output: Path) -> None:
     """Build the extension."""
     env = {
@@ -313,6 +323,7 @@ def build(*, go: str, cc: list[str], version: str, scratch: Path, output: Path) 
     # Flags meant for other libraries, -Ofast among them, stay out.
     for name in ("CGO_CFLAGS", "CGO_CPPFLAGS", "CGO_LDFLAGS"):
         env.pop(name, None)
+    env["CGO_CPPFLAGS"] = sources_flag(toolchain.ROOT)
     flags = [
         "-O2",
         *toolchain.api_flags(),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from build_support import go_tests, sanitize, test_matrix, toolchain
+from build_support import go_tests, gopy, sanitize, test_matrix, toolchain
 from tests.support.paths import ROOT
 
 ENVIRONMENT = """
@@ -43,6 +43,19 @@ def test_missing_tools_are_brought_and_found(tmp_path):
     assert found["PATH"] == f"{folder}{os.pathsep}{tmp_path}"
     assert found["CC"] == f"{sys.executable} -m ziglang cc"
     assert found["CXX"] == f"{sys.executable} -m ziglang c++"
+
+
+def test_a_change_of_c_outside_of_packages_is_compiled(tmp_path):
+    """Go's cache looks at the files of a package alone."""
+    header = tmp_path / "include" / "hamr" / "a.h"
+    source = tmp_path / "python" / "hamr" / "native" / "plain" / "a.c"
+    flags = set()
+    for path in (header, source):
+        path.parent.mkdir(parents=True)
+        for text in ("", "int a;\n"):
+            path.write_text(text)
+            flags.add(gopy.sources_flag(tmp_path))
+    assert len(flags) == 3  # an empty file is as none
 
 
 def test_what_is_brought_has_one_version():
