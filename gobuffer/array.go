@@ -176,8 +176,8 @@ func (a *Array) SetStream(s backends.Stream, t Transfer) error {
 			return err
 		}
 		if a.cached {
-			//mutate:skip a temporary that is kept names a stream that was left
 			own := func(e *keeping) bool { return e.isOfElements(a.all()) }
+			//mutate:skip a temporary that is kept names a stream that was left
 			if err := a.runtime.kept.leave(a.options.Stream, own); err != nil {
 				return err
 			}
