@@ -3,7 +3,8 @@
 
 #include "calls.h"
 
-static hamr_status handle_of(const hamr_buffer *buffer, uint64_t memory, const hamr_array *result, uint64_t access, int32_t mode, hamr_handle **made) {
+static hamr_status handle_of(const hamr_buffer *buffer, uint64_t memory, const hamr_array *result, uint64_t access,
+                             int32_t mode, hamr_handle **made) {
     Share *share = buffer->held.share;
     if (result->memory == memory) {
         if (share) atomic_fetch_add(&share->users, 1);
@@ -29,11 +30,14 @@ static hamr_status handle_of(const hamr_buffer *buffer, uint64_t memory, const h
 hamr_status capi_access(hamr_buffer *buffer, int32_t space, int32_t device, int32_t mode, hamr_handle **made) {
     CHECK_RESULT(made, "made");
     CHECK(buffer, BUFFER, "buffer");
-    if (space < HAMR_HOST || space > HAMR_SYCL) return fail(HAMR_ERROR_VALUE, "space is %d: accepted are those of hamr_space", space);
+    if (space < HAMR_HOST || space > HAMR_SYCL)
+        return fail(HAMR_ERROR_VALUE, "space is %d: accepted are those of hamr_space", space);
     int strided = mode > 0 && mode & HAMR_STRIDED;
     if (strided) mode -= HAMR_STRIDED;
     if (mode < HAMR_READ || mode > HAMR_PLAIN)
-        return fail(HAMR_ERROR_VALUE, "mode is %d: accepted are HAMR_READ, HAMR_WRITE, HAMR_READ_WRITE and HAMR_PLAIN, each with HAMR_STRIDED or without", mode);
+        return fail(HAMR_ERROR_VALUE,
+                    "mode is %d: accepted are HAMR_READ, HAMR_WRITE, HAMR_READ_WRITE and HAMR_PLAIN, each with "
+                    "HAMR_STRIDED or without", mode);
     CAPI_LOAD();
     Draft result;
     uint64_t access = 0;
@@ -47,7 +51,8 @@ hamr_status capi_access(hamr_buffer *buffer, int32_t space, int32_t device, int3
     if (apart) array.flags |= HAMR_IN_ORDER;
     const hamr_functions *functions = capi_functions();
     hamr_status status = keep(mode == HAMR_PLAIN ? functions->access(&array, space, device, &result.array)
-                                                 : functions->open_access(&array, space, device, mode, &result.array, &access));
+                                                 : functions->open_access(&array, space, device, mode, &result.array,
+                                                                          &access));
     if (status) return status;
     int kept = (result.array.flags & HAMR_KEPT) != 0;
     result.array.flags &= ~(uint32_t)HAMR_KEPT;
@@ -66,7 +71,9 @@ static hamr_status end_handle(hamr_handle *handle, int commit) {
         status = keep(capi_functions()->end_access(handle->access, commit, 0, NULL, NULL));
         if (status == HAMR_ERROR_MEMORY && commit) return status;
     } else if (commit && handle->access && handle->held.info.flags & HAMR_INFO_TEMPORARY) {
-        status = fail(HAMR_ERROR_FORKED, "handle was made before fork(), and what was written to it stays in this child: the parent has its own");
+        status = fail(HAMR_ERROR_FORKED,
+                      "handle was made before fork(), and what was written to it stays in this child: the parent has "
+                      "its own");
     }
     held_end(&handle->held);
     object_free(handle);

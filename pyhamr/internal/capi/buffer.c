@@ -16,7 +16,9 @@ static hamr_status finish(Object *object, const hamr_array *array, Share *share,
     return HAMR_OK;
 }
 
-hamr_status buffer_with(const hamr_array *array, Share *share, hamr_buffer **made) { return finish(object_new(BUFFER), array, share, made); }
+hamr_status buffer_with(const hamr_array *array, Share *share, hamr_buffer **made) {
+    return finish(object_new(BUFFER), array, share, made);
+}
 
 hamr_status buffer_of(const hamr_array *array, hamr_buffer **made) {
     Share *share = array->memory ? share_new(array) : NULL;
@@ -48,7 +50,8 @@ static hamr_buffer *create_from_spare(Draft *draft) {
     return &object->buffer;
 }
 
-hamr_status capi_create(hamr_buffer **made, int32_t element, int32_t ndim, const int64_t *shape, const hamr_place *place, const void *value) {
+hamr_status capi_create(hamr_buffer **made, int32_t element, int32_t ndim, const int64_t *shape,
+                        const hamr_place *place, const void *value) {
     Draft draft;
     CHECK_RESULT(made, "made");
     CAPI_LOAD();
@@ -83,7 +86,8 @@ static void finished(uint64_t key) {
 /* The core asks the runtimes about memory of devices. */
 static hamr_error *adopt_by_core(hamr_array *array, uint64_t key, uint64_t producer) {
     const hamr_functions *functions = capi_functions();
-    if (array->allocator == HAMR_ALLOCATOR_ANY || is_of_device(array->allocator)) return functions->adopt_device(array, key, finished, producer);
+    if (array->allocator == HAMR_ALLOCATOR_ANY || is_of_device(array->allocator))
+        return functions->adopt_device(array, key, finished, producer);
     return functions->adopt(array, key, finished);
 }
 
@@ -107,7 +111,8 @@ hamr_status adopt_foreign(Draft *draft, hamr_deleter deleter, void *context, uin
     return status;
 }
 
-hamr_status capi_adopt(hamr_buffer **made, void *data, int32_t element, int32_t ndim, const int64_t *shape, const int64_t *strides,
+hamr_status capi_adopt(hamr_buffer **made, void *data, int32_t element, int32_t ndim, const int64_t *shape,
+                       const int64_t *strides,
                        const hamr_place *place, uint32_t flags, hamr_deleter deleter, void *context) {
     Draft draft;
     CHECK_RESULT(made, "made");
@@ -117,8 +122,13 @@ hamr_status capi_adopt(hamr_buffer **made, void *data, int32_t element, int32_t 
     if (!status) status = draft_shape(&draft, element, ndim, shape);
     if (!status && !strides) status = draft_c_strides(&draft);
     if (status) return status;
-    if (flags & ~(uint32_t)(HAMR_ADOPT_READ_ONLY | HAMR_ADOPT_TAKE)) return fail(HAMR_ERROR_VALUE, "flags is %#x: accepted are HAMR_ADOPT_READ_ONLY and HAMR_ADOPT_TAKE", (unsigned)flags);
-    if (flags & HAMR_ADOPT_TAKE && deleter) return fail(HAMR_ERROR_VALUE, "both HAMR_ADOPT_TAKE and a deleter are given: accepted is one of them, since the memory is freed once");
+    if (flags & ~(uint32_t)(HAMR_ADOPT_READ_ONLY | HAMR_ADOPT_TAKE))
+        return fail(HAMR_ERROR_VALUE, "flags is %#x: accepted are HAMR_ADOPT_READ_ONLY and HAMR_ADOPT_TAKE",
+                    (unsigned)flags);
+    if (flags & HAMR_ADOPT_TAKE && deleter)
+        return fail(HAMR_ERROR_VALUE,
+                    "both HAMR_ADOPT_TAKE and a deleter are given: accepted is one of them, since the memory is freed "
+                    "once");
     if (strides && ndim) memcpy(draft.array.strides, strides, (size_t)ndim * sizeof *strides);
     draft.array.pointer = (uint64_t)(uintptr_t)data;
     if (flags & HAMR_ADOPT_READ_ONLY) draft.array.flags |= HAMR_READ_ONLY;
@@ -172,7 +182,9 @@ static hamr_status check_inside(const hamr_array *source, const hamr_array *view
     if (touched > 0 && array_span(source, &low, &high) > 0 && !__builtin_add_overflow(first, *offset, &first) &&
         !__builtin_add_overflow(last, *offset, &last) && first >= low && last <= high)
         return HAMR_OK;
-    return fail(HAMR_ERROR_INDEX, "offset is %lld bytes, and with shape and strides it reaches outside of the buffer's elements", (long long)*offset);
+    return fail(HAMR_ERROR_INDEX,
+                "offset is %lld bytes, and with shape and strides it reaches outside of the buffer's elements",
+                (long long)*offset);
 }
 
 /* Another buffer of the memory, without room behind its elements. */
@@ -184,7 +196,8 @@ static hamr_status beside(const hamr_buffer *buffer, hamr_array array, hamr_buff
     return buffer_with(&array, share, made);
 }
 
-hamr_status capi_view(const hamr_buffer *buffer, hamr_buffer **made, int64_t offset, int32_t element, int32_t ndim, const int64_t *shape,
+hamr_status capi_view(const hamr_buffer *buffer, hamr_buffer **made, int64_t offset, int32_t element, int32_t ndim,
+                      const int64_t *shape,
                       const int64_t *strides) {
     Draft draft;
     CHECK_RESULT(made, "made");
@@ -192,7 +205,9 @@ hamr_status capi_view(const hamr_buffer *buffer, hamr_buffer **made, int64_t off
     draft_start(&draft);
     hamr_status status = draft_shape(&draft, element ? element : buffer->held.array.element, ndim, shape);
     for (int i = 0; !status && i < ndim; i++)
-        if (shape[i] < 0) status = fail(HAMR_ERROR_VALUE, "shape has %lld in dimension %d: accepted are 0 and more", (long long)shape[i], i);
+        if (shape[i] < 0)
+            status = fail(HAMR_ERROR_VALUE, "shape has %lld in dimension %d: accepted are 0 and more",
+                          (long long)shape[i], i);
     if (!status) status = draft_c_strides(&draft);
     if (status) return status;
     if (strides && ndim) memcpy(draft.array.strides, strides, (size_t)ndim * sizeof *strides);

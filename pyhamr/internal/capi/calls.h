@@ -1,17 +1,19 @@
 /* The functions of the table, which hamr/interface.h describes; table.c has them in order. */
-#ifndef HAMR_CAPI_CALLS_H
-#define HAMR_CAPI_CALLS_H
+#pragma once
 
 #include "held.h"
 
 /* capi_ and the name of each entry, of the entry's type. */
 const char *capi_library_version(void);
-hamr_status capi_create(hamr_buffer **made, int32_t element, int32_t ndim, const int64_t *shape, const hamr_place *place, const void *value);
-hamr_status capi_adopt(hamr_buffer **made, void *data, int32_t element, int32_t ndim, const int64_t *shape, const int64_t *strides,
+hamr_status capi_create(hamr_buffer **made, int32_t element, int32_t ndim, const int64_t *shape,
+                        const hamr_place *place, const void *value);
+hamr_status capi_adopt(hamr_buffer **made, void *data, int32_t element, int32_t ndim, const int64_t *shape,
+                       const int64_t *strides,
                        const hamr_place *place, uint32_t flags, hamr_deleter deleter, void *context);
 hamr_status capi_release(hamr_buffer *buffer);
 const hamr_info *capi_info_of(const hamr_buffer *buffer);
-hamr_status capi_view(const hamr_buffer *buffer, hamr_buffer **made, int64_t offset, int32_t element, int32_t ndim, const int64_t *shape,
+hamr_status capi_view(const hamr_buffer *buffer, hamr_buffer **made, int64_t offset, int32_t element, int32_t ndim,
+                      const int64_t *shape,
                       const int64_t *strides);
 hamr_status capi_reserve(hamr_buffer *buffer, int64_t size, const void *value);
 hamr_status capi_resize(hamr_buffer *buffer, int32_t ndim, const int64_t *shape, const void *value);
@@ -26,10 +28,12 @@ hamr_status capi_get_values(const hamr_buffer *buffer, int64_t start, int32_t el
 hamr_status capi_write(hamr_buffer *buffer, const hamr_buffer *other);
 hamr_status capi_fill(hamr_buffer *buffer, int32_t element, const void *value);
 hamr_status capi_copy(const hamr_buffer *buffer, hamr_buffer **made, int32_t element, const hamr_place *place);
-hamr_status capi_copy_many(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *const *sources, int32_t transfer);
+hamr_status capi_copy_many(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *const *sources,
+                           int32_t transfer);
 hamr_status capi_move(hamr_buffer *buffer, int32_t allocator, int32_t device);
 hamr_status capi_swap(hamr_buffer *one, hamr_buffer *other);
-hamr_status capi_reshape(const hamr_buffer *buffer, hamr_buffer **made, int32_t ndim, const int64_t *shape, int32_t copying);
+hamr_status capi_reshape(const hamr_buffer *buffer, hamr_buffer **made, int32_t ndim, const int64_t *shape,
+                         int32_t copying);
 hamr_status capi_text(const hamr_buffer *buffer, int64_t limit, char **text);
 void capi_free_text(char *text);
 hamr_status capi_print(const hamr_buffer *buffer);
@@ -97,5 +101,3 @@ hamr_status buffer_with(const hamr_array *array, Share *share, hamr_buffer **mad
 
 /* Foreign memory: what from_dlpack and adopt have in common. */
 hamr_status adopt_foreign(Draft *draft, hamr_deleter deleter, void *context, uint64_t producer, hamr_buffer **made);
-
-#endif

@@ -12,7 +12,8 @@ static hamr_status become(hamr_buffer *buffer, hamr_array *result) {
     Share *old = held->share, *share = old;
     int same = result->memory == before;
     if (same && old) old->memory.size = result->size; /* it may have grown */
-    if (!same && !(share = result->memory ? share_new(result) : NULL) && result->memory) return fail(HAMR_ERROR_MEMORY, "no memory for a handle");
+    if (!same && !(share = result->memory ? share_new(result) : NULL) && result->memory)
+        return fail(HAMR_ERROR_MEMORY, "no memory for a handle");
     hamr_status status = held_become(held, result, share);
     if (same) return status;
     share_end(status ? share : old, stream);
@@ -35,18 +36,22 @@ static hamr_status begin(hamr_buffer *buffer, hamr_array *array, Draft *result) 
     hamr_status begun = begin(buffer, &array, &result); \
     if (begun) return begun
 
-static hamr_status end(hamr_buffer *buffer, hamr_error *error, Draft *result) { return error ? keep(error) : become(buffer, &result->array); }
+static hamr_status end(hamr_buffer *buffer, hamr_error *error, Draft *result) {
+    return error ? keep(error) : become(buffer, &result->array);
+}
 
 hamr_status capi_reserve(hamr_buffer *buffer, int64_t size, const void *value) {
     Draft single;
     BEGIN(buffer);
-    return end(buffer, capi_functions()->reserve(&array, size, draft_value(&single, array.element, value), &result.array), &result);
+    return end(buffer, capi_functions()->reserve(&array, size, draft_value(&single, array.element, value),
+                                                 &result.array), &result);
 }
 
 hamr_status capi_resize(hamr_buffer *buffer, int32_t ndim, const int64_t *shape, const void *value) {
     Draft single;
     BEGIN(buffer);
-    return end(buffer, capi_functions()->resize(&array, ndim, shape, draft_value(&single, array.element, value), &result.array), &result);
+    return end(buffer, capi_functions()->resize(&array, ndim, shape, draft_value(&single, array.element, value),
+                                                &result.array), &result);
 }
 
 /* Leaves nothing, of memory that is the caller's then. */
@@ -149,7 +154,8 @@ hamr_status capi_get_values(const hamr_buffer *buffer, int64_t start, int32_t el
 hamr_status capi_copy(const hamr_buffer *buffer, hamr_buffer **made, int32_t element, const hamr_place *place) {
     CHECK_RESULT(made, "made");
     CHECK(buffer, BUFFER, "buffer");
-    if (element && !element_size(element)) return fail(HAMR_ERROR_TYPE, "element is %d: accepted are 0 and the types of hamr_element_type", element);
+    if (element && !element_size(element))
+        return fail(HAMR_ERROR_TYPE, "element is %d: accepted are 0 and the types of hamr_element_type", element);
     Draft result, there;
     hamr_status status = HAMR_OK;
     USE(buffer, array);
@@ -173,11 +179,16 @@ hamr_status capi_copy(const hamr_buffer *buffer, hamr_buffer **made, int32_t ele
     return status;
 }
 
-hamr_status capi_copy_many(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *const *sources, int32_t transfer) {
+hamr_status capi_copy_many(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *const *sources,
+                           int32_t transfer) {
     if (count < 0) return fail(HAMR_ERROR_VALUE, "count is %lld: accepted are 0 and more", (long long)count);
-    if (transfer < -1 || transfer > HAMR_SYNC) return fail(HAMR_ERROR_VALUE, "transfer is %d: accepted are HAMR_ASYNC, HAMR_SYNC_HOST, HAMR_SYNC and -1", transfer);
+    if (transfer < -1 || transfer > HAMR_SYNC)
+        return fail(HAMR_ERROR_VALUE, "transfer is %d: accepted are HAMR_ASYNC, HAMR_SYNC_HOST, HAMR_SYNC and -1",
+                    transfer);
     if (!count) return HAMR_OK;
-    if (!destinations || !sources) return fail(HAMR_ERROR_VALUE, "%s is NULL: accepted is the address of %lld buffers", destinations ? "sources" : "destinations", (long long)count);
+    if (!destinations || !sources)
+        return fail(HAMR_ERROR_VALUE, "%s is NULL: accepted is the address of %lld buffers",
+                    destinations ? "sources" : "destinations", (long long)count);
     for (int64_t i = 0; i < count; i++) {
         CHECK(destinations[i], BUFFER, "one of destinations");
         CHECK(sources[i], BUFFER, "one of sources");
@@ -185,7 +196,8 @@ hamr_status capi_copy_many(int64_t count, hamr_buffer *const *destinations, cons
     CAPI_LOAD();
     size_t n = (size_t)count;
     hamr_array *arrays = calloc(2 * n, sizeof *arrays), **pointers = calloc(2 * n, sizeof *pointers);
-    hamr_status status = arrays && pointers ? HAMR_OK : fail(HAMR_ERROR_MEMORY, "no memory for a list of %lld pairs", (long long)count);
+    hamr_status status = arrays && pointers ? HAMR_OK : fail(HAMR_ERROR_MEMORY, "no memory for a list of %lld pairs",
+                                                             (long long)count);
     for (size_t i = 0; !status && i < n; i++) {
         if ((status = held_give(&destinations[i]->held, &arrays[i]))) break;
         if ((status = held_give(&sources[i]->held, &arrays[n + i]))) break;
@@ -227,7 +239,8 @@ hamr_status capi_swap(hamr_buffer *one, hamr_buffer *other) {
     return HAMR_OK;
 }
 
-hamr_status capi_reshape(const hamr_buffer *buffer, hamr_buffer **made, int32_t ndim, const int64_t *shape, int32_t copying) {
+hamr_status capi_reshape(const hamr_buffer *buffer, hamr_buffer **made, int32_t ndim, const int64_t *shape,
+                         int32_t copying) {
     CHECK_RESULT(made, "made");
     CHECK(buffer, BUFFER, "buffer");
     if (copying < 0 || copying > 2) return fail(HAMR_ERROR_VALUE, "copying is %d: accepted are 0, 1 and 2", copying);
@@ -259,7 +272,8 @@ hamr_status capi_print(const hamr_buffer *buffer) {
     if (status) return status;
     const hamr_info *info = &buffer->held.info;
     const AllocatorFacts *facts = allocator_facts(info->allocator);
-    printf("allocator %s, device %d, size %lld, capacity %lld, address %p\n%s\n", facts ? facts->name : "none", info->device, (long long)info->size,
+    printf("allocator %s, device %d, size %lld, capacity %lld, address %p\n%s\n", facts ? facts->name : "none",
+           info->device, (long long)info->size,
            (long long)info->capacity, (void *)(uintptr_t)buffer->held.array.pointer, text);
     free(text);
     return HAMR_OK;

@@ -39,15 +39,20 @@ static hamr_status export_to(const hamr_buffer *buffer, void *stream, int versio
     USE(buffer, array);
     int32_t device = dlpack_type_of(array.allocator);
     if (!device)
-        return fail(HAMR_ERROR_VALUE, "DLPack has no device for memory of allocator %d: access for the host and copy bring the elements there",
+        return fail(HAMR_ERROR_VALUE,
+                    "DLPack has no device for memory of allocator %d: access for the host and copy bring the elements "
+                    "there",
                     array.allocator);
     if (!versioned && array.flags & HAMR_READ_ONLY)
-        return fail(HAMR_ERROR_VALUE, "the buffer is read-only, which DLPack could not say before version 1: accepted is to_dlpack");
+        return fail(HAMR_ERROR_VALUE,
+                    "the buffer is read-only, which DLPack could not say before version 1: accepted is to_dlpack");
     Export *export = malloc(sizeof *export + 2 * (size_t)array.ndim * sizeof *export->dimensions);
     if (!export) return fail(HAMR_ERROR_MEMORY, "no memory for a tensor");
     int i = tensor_fill(&tensor, &array, device, export->dimensions);
     hamr_status status = i < 0 ? order(buffer, &array, stream)
-                               : fail(HAMR_ERROR_VALUE, "strides has %lld bytes in dimension %d: DLPack counts elements, here of %lld bytes; "
+                               : fail(HAMR_ERROR_VALUE,
+                                      "strides has %lld bytes in dimension %d: DLPack counts elements, here of %lld "
+                                      "bytes; "
                                                         "copy makes a buffer in C order",
                                       (long long)array.strides[i], i, (long long)element_size(array.element));
     if (status) {
@@ -57,8 +62,10 @@ static hamr_status export_to(const hamr_buffer *buffer, void *stream, int versio
     export->share = buffer->held.share;
     if (export->share) atomic_fetch_add(&export->share->users, 1);
     if (versioned)
-        export->tensor.versioned = (DLManagedTensorVersioned){.version = {DLPACK_MAJOR, DLPACK_MINOR}, .manager_ctx = export, .deleter = delete_versioned,
-                                                              .flags = array.flags & HAMR_READ_ONLY ? DLPACK_READ_ONLY : 0, .dl_tensor = tensor};
+        export->tensor.versioned = (DLManagedTensorVersioned){
+            .version = {DLPACK_MAJOR, DLPACK_MINOR}, .manager_ctx = export, .deleter = delete_versioned,
+            .flags = array.flags & HAMR_READ_ONLY ? DLPACK_READ_ONLY : 0, .dl_tensor = tensor,
+        };
     else
         export->tensor.old = (DLManagedTensor){.dl_tensor = tensor, .manager_ctx = export, .deleter = delete_old};
     *made = export;
@@ -86,17 +93,20 @@ static hamr_status read_tensor(const DLTensor *tensor, Draft *draft) {
     int32_t element;
     hamr_array *array = &draft->array;
     draft_start(draft);
-    hamr_status status = keep(capi_functions()->parse_dlpack(tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes, &element));
+    hamr_status status = keep(capi_functions()->parse_dlpack(tensor->dtype.code, tensor->dtype.bits,
+                                                             tensor->dtype.lanes, &element));
     if (!status) status = draft_shape(draft, element, tensor->ndim, tensor->shape);
     if (!status && !tensor->strides) status = draft_c_strides(draft);
     int i = !status && tensor->strides ? tensor_read_strides(tensor, array) : -1;
     if (i >= 0)
-        return fail(HAMR_ERROR_VALUE, "strides has %lld elements in dimension %d: accepted are those whose bytes fit in 64 bits",
+        return fail(HAMR_ERROR_VALUE,
+                    "strides has %lld elements in dimension %d: accepted are those whose bytes fit in 64 bits",
                     (long long)tensor->strides[i], i);
     if (status) return status;
     /* NULL stays NULL whatever the offset, so that the core refuses it for elements. */
     if (tensor->data && __builtin_add_overflow((uint64_t)(uintptr_t)tensor->data, tensor->byte_offset, &array->pointer))
-        return fail(HAMR_ERROR_VALUE, "byte_offset is %llu: accepted are those inside the address space", (unsigned long long)tensor->byte_offset);
+        return fail(HAMR_ERROR_VALUE, "byte_offset is %llu: accepted are those inside the address space",
+                    (unsigned long long)tensor->byte_offset);
     array->device = HAMR_HOST_DEVICE;
     array->transfer = HAMR_SYNC_HOST;
     switch (tensor->device.device_type) {
@@ -110,12 +120,15 @@ static hamr_status read_tensor(const DLTensor *tensor, Draft *draft) {
     case kDLCUDAHost:
     case kDLCUDAManaged: array->allocator = HAMR_ALLOCATOR_ANY; return HAMR_OK;
     default:
-        return fail(HAMR_ERROR_VALUE, "device is (%d, %d): accepted are CPU (1), CUDA (2), CUDAHost (3), ROCm (10), ROCmHost (11) and CUDAManaged (13)",
+        return fail(HAMR_ERROR_VALUE,
+                    "device is (%d, %d): accepted are CPU (1), CUDA (2), CUDAHost (3), ROCm (10), ROCmHost (11) and "
+                    "CUDAManaged (13)",
                     tensor->device.device_type, tensor->device.device_id);
     }
 }
 
-static hamr_status adopt(const DLTensor *tensor, int read_only, hamr_deleter deleter, void *managed, void *producer, hamr_buffer **made) {
+static hamr_status adopt(const DLTensor *tensor, int read_only, hamr_deleter deleter, void *managed, void *producer,
+                         hamr_buffer **made) {
     Draft draft;
     CAPI_LOAD();
     hamr_status status = read_tensor(tensor, &draft);
@@ -147,7 +160,8 @@ hamr_status capi_from_dlpack(struct DLManagedTensorVersioned *tensor, void *prod
     CHECK_RESULT(made, "made");
     if (!tensor) return fail(HAMR_ERROR_VALUE, "tensor is NULL: accepted is a DLManagedTensorVersioned");
     if (tensor->version.major != DLPACK_MAJOR)
-        return fail(HAMR_ERROR_VALUE, "the tensor is of DLPack %u.%u: accepted is version %d", tensor->version.major, tensor->version.minor, DLPACK_MAJOR);
+        return fail(HAMR_ERROR_VALUE, "the tensor is of DLPack %u.%u: accepted is version %d", tensor->version.major,
+                    tensor->version.minor, DLPACK_MAJOR);
     return adopt(&tensor->dl_tensor, (tensor->flags & DLPACK_READ_ONLY) != 0, end_versioned, tensor, producer, made);
 }
 

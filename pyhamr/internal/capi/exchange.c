@@ -42,7 +42,8 @@ static const hamr_table *table(void) { return hamr_get_table(HAMR_TABLE_VERSION)
 static const hamr_functions *functions(void) { return capi_functions() || !capi_load() ? capi_functions() : NULL; }
 
 /* The core is told at once where somebody reads what it does. */
-static hamr_status take_foreign(const hamr_array *array, uint64_t key, hamr_finished_function finished, hamr_buffer **made) {
+static hamr_status take_foreign(const hamr_array *array, uint64_t key, hamr_finished_function finished,
+                                hamr_buffer **made) {
     hamr_status status = functions() ? HAMR_OK : HAMR_ERROR_INTERNAL;
     Share *share = status ? NULL : share_of_foreign(array, key, finished);
     if (!share) {
@@ -78,4 +79,6 @@ static const hamr_exchange exchange = {
 
 /* NULL for an extension of another version. */
 HAMR_EXPORT const hamr_exchange *hamr_get_exchange(uint32_t version);
-HAMR_EXPORT const hamr_exchange *hamr_get_exchange(uint32_t version) { return version == HAMR_ABI_VERSION ? &exchange : NULL; }
+HAMR_EXPORT const hamr_exchange *hamr_get_exchange(uint32_t version) {
+    return version == HAMR_ABI_VERSION ? &exchange : NULL;
+}

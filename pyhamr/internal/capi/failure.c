@@ -9,10 +9,13 @@
 #include <string.h>
 
 /* The numbers are the same, so that no table has to translate them. */
-_Static_assert(HAMR_ERROR_VALUE == (int)HAMR_VALUE_ERROR && HAMR_ERROR_TYPE == (int)HAMR_TYPE_ERROR && HAMR_ERROR_INDEX == (int)HAMR_INDEX_ERROR, "");
+_Static_assert(HAMR_ERROR_VALUE == (int)HAMR_VALUE_ERROR && HAMR_ERROR_TYPE == (int)HAMR_TYPE_ERROR &&
+               HAMR_ERROR_INDEX == (int)HAMR_INDEX_ERROR, "");
 _Static_assert(HAMR_ERROR_MEMORY == (int)HAMR_OUT_OF_MEMORY && HAMR_ERROR_UNAVAILABLE == (int)HAMR_UNAVAILABLE, "");
-_Static_assert(HAMR_ERROR_DEVICE == (int)HAMR_DEVICE_ERROR && HAMR_ERROR_RELEASED == (int)HAMR_FREED && HAMR_ERROR_FORKED == (int)HAMR_FORKED, "");
-_Static_assert(HAMR_ERROR_INTERNAL == (int)HAMR_INTERNAL_ERROR && HAMR_ERROR_IN_USE == (int)HAMR_IN_USE && HAMR_ERROR_RANGE == (int)HAMR_OUT_OF_RANGE, "");
+_Static_assert(HAMR_ERROR_DEVICE == (int)HAMR_DEVICE_ERROR && HAMR_ERROR_RELEASED == (int)HAMR_FREED &&
+               HAMR_ERROR_FORKED == (int)HAMR_FORKED, "");
+_Static_assert(HAMR_ERROR_INTERNAL == (int)HAMR_INTERNAL_ERROR && HAMR_ERROR_IN_USE == (int)HAMR_IN_USE &&
+               HAMR_ERROR_RANGE == (int)HAMR_OUT_OF_RANGE, "");
 
 static _Thread_local hamr_error *last; /* one piece of memory */
 _Thread_local int failure_is_told;

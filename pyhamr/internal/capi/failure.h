@@ -1,6 +1,5 @@
 /* What went wrong, for each thread. */
-#ifndef HAMR_CAPI_FAILURE_H
-#define HAMR_CAPI_FAILURE_H
+#pragma once
 
 #include "hamr/functions.h"
 #include "hamr/interface.h"
@@ -13,5 +12,3 @@ static inline void forget_failure(void) { failure_is_told = 0; } /* at the begin
 hamr_status fail(hamr_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *last_error(void);
 void last_failure(hamr_failure *failure, size_t size);
-
-#endif

@@ -73,7 +73,9 @@ static void after_fork_in_child(void) {
     after_fork();
 }
 
-__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(before_fork, after_fork, after_fork_in_child); }
+__attribute__((constructor)) static void watch_forks(void) {
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
 
 /* Writes this library's file to a descriptor: 0, or an errno. sendfile would end at a signal. */
 static int copy_file(int to) {
@@ -82,7 +84,8 @@ static int copy_file(int to) {
     if (!dladdr((void *)(uintptr_t)watch_forks, &own) || !own.dli_fname) return ENOENT;
     int from = open(own.dli_fname, O_RDONLY | O_CLOEXEC);
     if (from < 0) return errno;
-    const char *image = fstat(from, &facts) == 0 ? mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, from, 0) : MAP_FAILED;
+    const char *image = fstat(from, &facts) == 0 ? mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, from, 0)
+        : MAP_FAILED;
     int failed = image == MAP_FAILED ? errno : 0;
     for (off_t done = 0; !failed && done < facts.st_size;) {
         ssize_t n = write(to, image + done, (size_t)(facts.st_size - done));
@@ -160,15 +163,20 @@ static hamr_status load(void) {
     void (*get)(capi_core *, hamr_drop_function) = hamr_core_of_copy;
     if (forked) {
         const char *path = path_of_copy();
-        if (!path) return fail(HAMR_ERROR_FORKED, "hamr cannot make a copy of its library in this forked child: %s", strerror(errno));
+        if (!path)
+            return fail(HAMR_ERROR_FORKED, "hamr cannot make a copy of its library in this forked child: %s",
+                        strerror(errno));
         void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
         void *found = library ? dlsym(library, "hamr_core_of_copy") : NULL;
-        if (!found) return fail(HAMR_ERROR_FORKED, "hamr cannot load a copy of its library in this forked child: %s", dlerror());
+        if (!found)
+            return fail(HAMR_ERROR_FORKED, "hamr cannot load a copy of its library in this forked child: %s",
+                        dlerror());
         memcpy(&get, &found, sizeof get);
     }
     get(&core, spares_drop);
     if (core.functions->version != HAMR_ABI_VERSION)
-        return fail(HAMR_ERROR_FORKED, "hamr's library was replaced by another version since this process's parent loaded it");
+        return fail(HAMR_ERROR_FORKED,
+                    "hamr's library was replaced by another version since this process's parent loaded it");
     if (!core.configured) configure(core.functions);
     const hamr_functions *functions = core.functions;
     core.functions = NULL;

@@ -1,6 +1,5 @@
 /* This process's copy of the core. */
-#ifndef HAMR_CAPI_FORK_H
-#define HAMR_CAPI_FORK_H
+#pragma once
 
 #include "hamr/store_functions.h"
 
@@ -30,16 +29,24 @@ void capi_set_recorded(uint64_t address);
 hamr_status capi_load(void);
 
 /* The table of a core that is there. */
-static inline const hamr_functions *capi_functions(void) { return __atomic_load_n(&capi_own.functions, __ATOMIC_ACQUIRE); }
+static inline const hamr_functions *capi_functions(void) {
+    return __atomic_load_n(&capi_own.functions, __ATOMIC_ACQUIRE);
+}
 
 /* Whether somebody is told what the core does, which is there. */
-static inline int capi_traced(void) { return __atomic_load_n((const uint64_t *)(uintptr_t)capi_own.tracing, __ATOMIC_RELAXED) != 0; }
+static inline int capi_traced(void) {
+    return __atomic_load_n((const uint64_t *)(uintptr_t)capi_own.tracing, __ATOMIC_RELAXED) != 0;
+}
 
 /* Whether all memory that is freed has to come to the core. */
-static inline int capi_checked(void) { return __atomic_load_n((const uint64_t *)(uintptr_t)capi_own.checking, __ATOMIC_RELAXED) != 0; }
+static inline int capi_checked(void) {
+    return __atomic_load_n((const uint64_t *)(uintptr_t)capi_own.checking, __ATOMIC_RELAXED) != 0;
+}
 
 /* Whether each allocation has to come to the core. */
-static inline int capi_watched(void) { return __atomic_load_n((const uint32_t *)(uintptr_t)capi_own.watching, __ATOMIC_RELAXED) != 0; }
+static inline int capi_watched(void) {
+    return __atomic_load_n((const uint32_t *)(uintptr_t)capi_own.watching, __ATOMIC_RELAXED) != 0;
+}
 
 #define CAPI_LOAD()                                           \
     do {                                                      \
@@ -48,5 +55,3 @@ static inline int capi_watched(void) { return __atomic_load_n((const uint32_t *)
             if (status_) return status_;                      \
         }                                                     \
     } while (0)
-
-#endif

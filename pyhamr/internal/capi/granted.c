@@ -42,12 +42,14 @@ static int same(const Granted *a, const Granted *b) {
 }
 
 static int set_of(const Granted *of) {
-    return (int)(spread(of->size ^ spread(of->stream + (uint64_t)(uint32_t)of->device * 4 + (uint64_t)(uint32_t)of->library)) >> 58);
+    uint64_t where = of->stream + (uint64_t)(uint32_t)of->device * 4 + (uint64_t)(uint32_t)of->library;
+    return (int)(spread(of->size ^ spread(where)) >> 58);
 }
 
 /* Whether each allocation is to be the core's: with the lock. */
 static int is_core(void) {
-    return users <= 0 || __atomic_load_n(trace, __ATOMIC_RELAXED) != 0 || __atomic_load_n(watched, __ATOMIC_RELAXED) != 0;
+    return users <= 0 || __atomic_load_n(trace, __ATOMIC_RELAXED) != 0 ||
+        __atomic_load_n(watched, __ATOMIC_RELAXED) != 0;
 }
 
 static int stays(int32_t device, uint64_t stream) {

@@ -1,8 +1,7 @@
 /* Device memory that a library has freed is kept for its next allocation of the same size on the same stream. Neither
  * calls into Go then. Work on the stream runs in order, so nobody has to wait. The core counts the memory as the
  * library's until it takes it back: before it takes memory from the system, and before it counts. */
-#ifndef HAMR_CAPI_GRANTED_H
-#define HAMR_CAPI_GRANTED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ int64_t granted_handed_out(void); /* how often some was, since the start */
 
 /* How often CuPy's hook has had no memory for the calling thread, to which by is added. */
 int capi_cupy_misses(int by);
-
-#endif

@@ -4,8 +4,10 @@
 #include <string.h>
 
 hamr_status draft_shape(Draft *draft, int32_t element, int32_t ndim, const int64_t *shape) {
-    if (!element_size(element)) return fail(HAMR_ERROR_TYPE, "element is %d: accepted are the types of hamr_element_type", element);
-    if (ndim < 0 || ndim > HAMR_MAX_DIMENSIONS) return fail(HAMR_ERROR_VALUE, "ndim is %d: accepted are 0 ... %d", ndim, HAMR_MAX_DIMENSIONS);
+    if (!element_size(element))
+        return fail(HAMR_ERROR_TYPE, "element is %d: accepted are the types of hamr_element_type", element);
+    if (ndim < 0 || ndim > HAMR_MAX_DIMENSIONS)
+        return fail(HAMR_ERROR_VALUE, "ndim is %d: accepted are 0 ... %d", ndim, HAMR_MAX_DIMENSIONS);
     if (ndim && !shape) return fail(HAMR_ERROR_VALUE, "shape is NULL: accepted is the address of %d sizes", ndim);
     draft->array.element = element;
     draft->array.ndim = ndim;
@@ -32,7 +34,8 @@ hamr_status draft_place(Draft *draft, const hamr_place *place) {
     if (place->allocator < HAMR_ALLOCATOR_ANY || place->allocator >= HAMR_ALLOCATOR_COUNT)
         return fail(HAMR_ERROR_VALUE, "allocator is %d: accepted are those of hamr_allocator", place->allocator);
     if (place->transfer < HAMR_ASYNC || place->transfer > HAMR_SYNC)
-        return fail(HAMR_ERROR_VALUE, "transfer is %d: accepted are HAMR_ASYNC, HAMR_SYNC_HOST and HAMR_SYNC", place->transfer);
+        return fail(HAMR_ERROR_VALUE, "transfer is %d: accepted are HAMR_ASYNC, HAMR_SYNC_HOST and HAMR_SYNC",
+                    place->transfer);
     if (place->reserved) return fail(HAMR_ERROR_VALUE, "reserved is %d: accepted is 0", place->reserved);
     array->allocator = place->allocator;
     array->device = is_of_device(place->allocator) || place->allocator < 0 ? place->device : HAMR_HOST_DEVICE;
@@ -55,7 +58,8 @@ void held_describe(Held *held) {
     int pooled = share && is_pooled(share->memory.allocator);
     held->info = (hamr_info){
         .size = n, .bytes = n * element_size(array->element), .capacity = array->capacity,
-        .shape = array->shape, .strides = array->strides, .stream = (void *)(uintptr_t)array->stream, .ndim = array->ndim,
+        .shape = array->shape, .strides = array->strides, .stream = (void *)(uintptr_t)array->stream,
+        .ndim = array->ndim,
         .element = array->element, .allocator = array->allocator, .device = array->device, .transfer = array->transfer,
         .flags = (array->flags & 0xffffu) | (share && share->temporary ? HAMR_INFO_TEMPORARY : 0) |
                  (pooled ? 0 : HAMR_INFO_ADDRESS),
@@ -66,7 +70,8 @@ void held_describe(Held *held) {
 hamr_status held_become(Held *held, const hamr_array *array, Share *share) {
     int64_t *own = held->array.shape, *to = held->dimensions;
     int ndim = array->ndim;
-    if (ndim > SHORT && !(to = malloc(2 * (size_t)ndim * sizeof *to))) return fail(HAMR_ERROR_MEMORY, "no memory for %d dimensions", ndim);
+    if (ndim > SHORT && !(to = malloc(2 * (size_t)ndim * sizeof *to)))
+        return fail(HAMR_ERROR_MEMORY, "no memory for %d dimensions", ndim);
     memmove(to + ndim, array->strides, (size_t)ndim * sizeof *to); /* array may be held's own */
     memmove(to, array->shape, (size_t)ndim * sizeof *to);
     held->array = *array;
@@ -110,10 +115,12 @@ hamr_status held_give(const Held *held, hamr_array *array) {
 }
 
 hamr_status draft_values(Draft *draft, int32_t element, const void *values, int64_t size) {
-    if (!element_size(element)) return fail(HAMR_ERROR_TYPE, "element is %d: accepted are the types of hamr_element_type", element);
+    if (!element_size(element))
+        return fail(HAMR_ERROR_TYPE, "element is %d: accepted are the types of hamr_element_type", element);
     if (size < 0 || size > INT64_MAX / element_size(element))
         return fail(HAMR_ERROR_VALUE, "size is %lld: accepted are 0 and more, as far as memory goes", (long long)size);
-    if (size && !values) return fail(HAMR_ERROR_VALUE, "values is NULL: accepted is the address of %lld elements", (long long)size);
+    if (size && !values)
+        return fail(HAMR_ERROR_VALUE, "values is NULL: accepted is the address of %lld elements", (long long)size);
     draft_value(draft, element, values);
     hamr_array *array = &draft->array;
     array->size *= (uint64_t)size;

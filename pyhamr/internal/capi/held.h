@@ -1,6 +1,5 @@
 /* What a buffer or a handle has of its memory. */
-#ifndef HAMR_CAPI_HELD_H
-#define HAMR_CAPI_HELD_H
+#pragma once
 
 #include "object.h"
 #include "plain/layout.h"
@@ -44,5 +43,3 @@ hamr_array *draft_value(Draft *draft, int32_t element, const void *value);
     CAPI_LOAD();                     \
     hamr_array array;                \
     GIVE(&(buffer)->held, &array)
-
-#endif

@@ -43,12 +43,15 @@ static void *torch_memory(ssize_t size, int device, void *stream, char *why, siz
 
 /* For torch.cuda.memory.CUDAPluggableAllocator below a torch.cuda.MemPool, which makes torch's error of NULL:
  * there is no memory, or none was asked for. */
-HAMR_EXPORT void *hamr_torch_alloc(ssize_t size, int device, void *stream) { return torch_memory(size, device, stream, NULL, 0); }
+HAMR_EXPORT void *hamr_torch_alloc(ssize_t size, int device, void *stream) {
+    return torch_memory(size, device, stream, NULL, 0);
+}
 
 /* The same as torch's only allocator, of which torch takes NULL for memory: it throws torch's error. */
 HAMR_EXPORT void *hamr_torch_alloc_or_throw(ssize_t size, int device, void *stream) {
     char why[512] = "the process was forked, which CUDA does not survive: start processes by spawn";
-    Granted granted = {.size = size > 0 ? (uint64_t)size : 0, .stream = number(stream), .device = device, .library = TORCH};
+    Granted granted = {.size = size > 0 ? (uint64_t)size : 0, .stream = number(stream), .device = device,
+                       .library = TORCH};
     if (size > 0 && !forked && granted_take(&granted)) return (void *)(uintptr_t)granted.address;
     void *memory = torch_memory(size, device, stream, why, sizeof why);
     if (!memory && size > 0) throw_out_of_memory(size, device, why);

@@ -78,7 +78,8 @@ hamr_status capi_locate(const void *address, hamr_found *found) {
         return HAMR_OK;
     }
     if (status) return status;
-    *found = (hamr_found){.base = (void *)(uintptr_t)location.base, .bytes = location.size, .allocator = location.allocator, .device = location.device};
+    *found = (hamr_found){.base = (void *)(uintptr_t)location.base, .bytes = location.size,
+                          .allocator = location.allocator, .device = location.device};
     return HAMR_OK;
 }
 
@@ -101,7 +102,8 @@ hamr_status capi_preferred_allocator(int32_t for_host, int32_t *allocator) {
     return keep(capi_functions()->preferred_allocator(for_host, allocator));
 }
 
-_Static_assert(sizeof(hamr_usage) == sizeof(hamr_statistics) && offsetof(hamr_usage, reused) == offsetof(hamr_statistics, reused), "one is filled as the other");
+_Static_assert(sizeof(hamr_usage) == sizeof(hamr_statistics) &&
+               offsetof(hamr_usage, reused) == offsetof(hamr_statistics, reused), "one is filled as the other");
 
 int32_t capi_memory_usage(hamr_usage *rows, int32_t room) {
     if (capi_load()) return 0;
@@ -119,20 +121,29 @@ hamr_status capi_trim(void) {
 }
 
 hamr_status capi_set_limit(int32_t allocator, int32_t device, int64_t bytes) {
-    if (allocator < 0 || allocator >= HAMR_ALLOCATOR_COUNT) return fail(HAMR_ERROR_VALUE, "allocator is %d: accepted are those of hamr_allocator", allocator);
-    if (bytes < -2) return fail(HAMR_ERROR_VALUE, "bytes is %lld: accepted are 0 and more, -1 for none, and -2 for the limit of the start", (long long)bytes);
+    if (allocator < 0 || allocator >= HAMR_ALLOCATOR_COUNT)
+        return fail(HAMR_ERROR_VALUE, "allocator is %d: accepted are those of hamr_allocator", allocator);
+    if (bytes < -2)
+        return fail(HAMR_ERROR_VALUE,
+                    "bytes is %lld: accepted are 0 and more, -1 for none, and -2 for the limit of the start",
+                    (long long)bytes);
     LOAD_AND_FORGET();
     return keep(capi_own.limit_pool(allocator, device, bytes));
 }
 
 hamr_status capi_limit_in_use(const char *library, const char *backend, int32_t device, int64_t bytes) {
-    if (bytes < -1) return fail(HAMR_ERROR_VALUE, "bytes is %lld: accepted are 0 and more, and -1 for no limit", (long long)bytes);
+    if (bytes < -1)
+        return fail(HAMR_ERROR_VALUE, "bytes is %lld: accepted are 0 and more, and -1 for no limit", (long long)bytes);
     LOAD_AND_FORGET();
-    return keep(capi_own.limit_library(UNCONST(char, library ? library : "hamr"), UNCONST(char, backend ? backend : ""), device, bytes));
+    return keep(capi_own.limit_library(UNCONST(char, library ? library : "hamr"), UNCONST(char, backend ? backend : ""),
+                                       device, bytes));
 }
 
 hamr_status capi_limit_kept(int64_t bytes) {
-    if (bytes < -2) return fail(HAMR_ERROR_VALUE, "bytes is %lld: accepted are 0 and more, -1 for none, and -2 for the limit of the start", (long long)bytes);
+    if (bytes < -2)
+        return fail(HAMR_ERROR_VALUE,
+                    "bytes is %lld: accepted are 0 and more, -1 for none, and -2 for the limit of the start",
+                    (long long)bytes);
     LOAD_AND_FORGET();
     return keep(capi_own.limit_kept(bytes));
 }
@@ -140,7 +151,8 @@ hamr_status capi_limit_kept(int64_t bytes) {
 hamr_status capi_configure(const char *name, const char *value) {
     CHECK_NAME("name", name);
     if (!value) return fail(HAMR_ERROR_VALUE, "value is NULL: accepted is a text, which may be empty");
-    if (strncmp(name, "HAMR_", 5) != 0) return fail(HAMR_ERROR_VALUE, "name is %s: accepted are variables whose name begins with HAMR_", name);
+    if (strncmp(name, "HAMR_", 5) != 0)
+        return fail(HAMR_ERROR_VALUE, "name is %s: accepted are variables whose name begins with HAMR_", name);
     LOAD_AND_FORGET();
     return keep(capi_functions()->configure(name, value));
 }

@@ -47,7 +47,8 @@ hamr_status mirror_create(hamr_buffer *buffer, int32_t initialize, hamr_mirror *
     CHECK(buffer, BUFFER, "buffer");
     const hamr_info *info = &buffer->held.info;
     int32_t mode = info->flags & HAMR_INFO_READ_ONLY ? HAMR_READ : initialize ? HAMR_READ_WRITE : HAMR_WRITE;
-    int32_t pinned = info->flags & HAMR_INFO_REACHABLE(HAMR_HOST) || !info->size ? HAMR_UNKNOWN_ALLOCATOR : page_locked_beside(info->allocator);
+    int32_t pinned = info->flags & HAMR_INFO_REACHABLE(HAMR_HOST) || !info->size ? HAMR_UNKNOWN_ALLOCATOR
+        : page_locked_beside(info->allocator);
     Object *object = object_new(MIRROR);
     if (!object) return HAMR_ERROR_MEMORY;
     struct hamr_mirror *mirror = &object->mirror;
@@ -58,7 +59,8 @@ hamr_status mirror_create(hamr_buffer *buffer, int32_t initialize, hamr_mirror *
     } else {
         /* As the device's own, so that nobody else writes the elements meanwhile. */
         status = capi_access(buffer, space_of(info->allocator), info->device, mode | HAMR_STRIDED, &mirror->handle);
-        if (!status && (status = beside(mirror->handle, pinned, mode, &mirror->pinned))) capi_abandon_handle(mirror->handle);
+        if (!status && (status = beside(mirror->handle, pinned, mode, &mirror->pinned)))
+            capi_abandon_handle(mirror->handle);
     }
     if (status) {
         object_free(mirror);
@@ -87,7 +89,8 @@ static hamr_status end_mirror(hamr_mirror *mirror, int commit) {
     int here = mirror->head.generation == capi_generation;
     hamr_status status = HAMR_OK;
     if (commit && mirror->pinned && mirror->mode != HAMR_READ)
-        status = here ? write_elements(&mirror->handle->held, &mirror->pinned->held) : object_check(mirror, MIRROR, "mirror");
+        status = here ? write_elements(&mirror->handle->held, &mirror->pinned->held)
+            : object_check(mirror, MIRROR, "mirror");
     if (status == HAMR_ERROR_MEMORY) return status;
     if (status) commit = 0;
     if (commit && !mirror->pinned) {

@@ -1,8 +1,7 @@
 /* What programs hold: buffers, handles of accesses, streams and events, told apart, and from what was
  * released. Their memory is never given to anybody else, so that a second release is noticed, for as
  * long as no new one has taken the place. */
-#ifndef HAMR_CAPI_OBJECT_H
-#define HAMR_CAPI_OBJECT_H
+#pragma once
 
 #include "failure.h"
 #include "fork.h"
@@ -126,5 +125,3 @@ hamr_status object_check(const void *object, Kind kind, const char *name);
         forget_failure();                                                                                 \
         if (!(made)) return fail(HAMR_ERROR_VALUE, "%s is NULL: accepted is where the result goes", name); \
     } while (0)
-
-#endif

@@ -86,7 +86,8 @@ int share_keep(Share *share, uint64_t key, hamr_finished_function finished) {
 
 /* The core, where it knows memory of a device; NULL else. */
 static const hamr_functions *known_by(const Share *share) {
-    return is_of_device(share->memory.allocator) && share->memory.generation == capi_generation ? capi_functions() : NULL;
+    return is_of_device(share->memory.allocator) && share->memory.generation == capi_generation ? capi_functions()
+        : NULL;
 }
 
 void share_leave(Share *share) {
@@ -100,7 +101,8 @@ void share_end(Share *share, uint64_t stream) {
     const hamr_functions *functions = known_by(share);
     /* The stream may have ended, and is not asked where nobody else has to be ordered after it. */
     int last = stream > 2 && atomic_load(&share->users) == 1;
-    if (functions && stream != share->memory.stream) functions->release_after(share->memory.token, last ? HAMR_EVERY_STREAM : stream);
+    if (functions && stream != share->memory.stream)
+        functions->release_after(share->memory.token, last ? HAMR_EVERY_STREAM : stream);
     if (atomic_fetch_sub(&share->users, 1) != 1) return;
     int is_here = share->memory.generation == capi_generation;
     if (share->finished && !share->memory.token) { /* also a parent's, of which a child has its own owner */
@@ -111,7 +113,8 @@ void share_end(Share *share, uint64_t stream) {
         return;
     } else {
         if (spare_put(share)) return;
-        if (!share->foreign && memory_waits_for_all(&share->memory)) capi_functions()->release_after(share->memory.token, HAMR_EVERY_STREAM);
+        if (!share->foreign && memory_waits_for_all(&share->memory))
+            capi_functions()->release_after(share->memory.token, HAMR_EVERY_STREAM);
         capi_functions()->release(share->memory.token);
     }
     if (share->lease) capi_own.functions->store->end_object(share->lease);

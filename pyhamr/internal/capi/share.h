@@ -1,6 +1,5 @@
 /* Memory that buffers, handles and tensors use together: one reference in the core. */
-#ifndef HAMR_CAPI_SHARE_H
-#define HAMR_CAPI_SHARE_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -39,6 +38,6 @@ void share_end(Share *share, uint64_t stream); /* of one user, who was on a stre
 void share_leave(Share *share); /* a consumer is done, whose stream may have ended */
 
 /* 0: the core was not told of the memory yet. Whoever sees the token sees the marks. */
-static inline uint64_t share_token(const Share *share) { return __atomic_load_n(&share->memory.token, __ATOMIC_ACQUIRE); }
-
-#endif
+static inline uint64_t share_token(const Share *share) {
+    return __atomic_load_n(&share->memory.token, __ATOMIC_ACQUIRE);
+}

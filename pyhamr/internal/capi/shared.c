@@ -37,7 +37,9 @@ hamr_status shared_share(const hamr_buffer *buffer, uint32_t flags, hamr_shared 
     CHECK_RESULT(made, "made");
     CHECK(buffer, BUFFER, "buffer");
     if (flags & ~(uint32_t)(HAMR_SHARE_READ_ONLY | HAMR_SHARE_COPY | HAMR_SHARE_IN_PLACE))
-        return fail(HAMR_ERROR_VALUE, "flags is %#x: accepted are HAMR_SHARE_READ_ONLY, HAMR_SHARE_COPY and HAMR_SHARE_IN_PLACE", (unsigned)flags);
+        return fail(HAMR_ERROR_VALUE,
+                    "flags is %#x: accepted are HAMR_SHARE_READ_ONLY, HAMR_SHARE_COPY and HAMR_SHARE_IN_PLACE",
+                    (unsigned)flags);
     CAPI_LOAD();
     Numbered *shared = numbered_new(SHARED);
     if (!shared) return HAMR_ERROR_MEMORY;
@@ -54,7 +56,8 @@ hamr_status shared_share(const hamr_buffer *buffer, uint32_t flags, hamr_shared 
     return status;
 }
 
-hamr_status shared_frame(const hamr_shared *shared, const void **frame, size_t *bytes, const int **descriptors, int32_t *count, uint32_t *flags) {
+hamr_status shared_frame(const hamr_shared *shared, const void **frame, size_t *bytes, const int **descriptors,
+                         int32_t *count, uint32_t *flags) {
     CHECK(shared, SHARED, "shared");
     if (frame) *frame = shared->numbered.text;
     if (bytes) *bytes = shared->numbered.bytes;
@@ -74,8 +77,10 @@ hamr_status shared_release(hamr_shared *shared) {
 
 /* Of a socket that does not wait, or no longer. */
 static hamr_status socket_failed(const char *what, int number) {
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return fail(HAMR_ERROR_TIMEOUT, "socket %d does not wait, and %s has nothing to do yet", number, what);
-    return fail(HAMR_ERROR_VALUE, "socket is %d, and %s fails: %s: accepted is a connected UNIX socket", number, what, strerror(errno));
+    if (errno == EAGAIN || errno == EWOULDBLOCK)
+        return fail(HAMR_ERROR_TIMEOUT, "socket %d does not wait, and %s has nothing to do yet", number, what);
+    return fail(HAMR_ERROR_VALUE, "socket is %d, and %s fails: %s: accepted is a connected UNIX socket", number, what,
+                strerror(errno));
 }
 
 typedef union {
@@ -116,14 +121,19 @@ hamr_status shared_send(const hamr_shared *shared, int socket) {
     return HAMR_OK;
 }
 
-hamr_status shared_open_frame(const void *frame, size_t bytes, const int *descriptors, int32_t count, hamr_buffer **made) {
+hamr_status shared_open_frame(const void *frame, size_t bytes, const int *descriptors, int32_t count,
+                              hamr_buffer **made) {
     Draft result;
     CHECK_RESULT(made, "made");
-    if (!frame || bytes > LONGEST) return fail(HAMR_ERROR_VALUE, "frame is %p, of %zu bytes: accepted is one of at most %d", frame, bytes, LONGEST);
-    if (count < 0 || count > MOST || (count && !descriptors)) return fail(HAMR_ERROR_VALUE, "count is %d: accepted are 0 ... %d, and so many descriptors", count, MOST);
+    if (!frame || bytes > LONGEST)
+        return fail(HAMR_ERROR_VALUE, "frame is %p, of %zu bytes: accepted is one of at most %d", frame, bytes,
+                    LONGEST);
+    if (count < 0 || count > MOST || (count && !descriptors))
+        return fail(HAMR_ERROR_VALUE, "count is %d: accepted are 0 ... %d, and so many descriptors", count, MOST);
     CAPI_LOAD();
     draft_start(&result);
-    hamr_status status = keep(capi_own.open_frame((void *)(uintptr_t)frame, bytes, (int *)(uintptr_t)descriptors, count, &result.array));
+    hamr_status status = keep(capi_own.open_frame((void *)(uintptr_t)frame, bytes, (int *)(uintptr_t)descriptors, count,
+                                                  &result.array));
     return status ? status : buffer_of(&result.array, made);
 }
 
@@ -139,7 +149,8 @@ typedef struct {
 static ssize_t receive(int socket, Received *into, size_t upto) {
     Control control = {.room = {0}};
     struct iovec part = {.iov_base = into->frame + into->bytes, .iov_len = upto - into->bytes};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room,
+                             .msg_controllen = sizeof control.room};
     ssize_t n;
     do n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
@@ -170,7 +181,9 @@ static hamr_status receive_frame(int socket, Received *into) {
         ssize_t n = receive(socket, into, wanted);
         if (n < 0 && into->bytes && waits(socket, POLLIN)) continue;
         if (n < 0) return socket_failed("recvmsg", socket);
-        if (n == 0) return fail(into->bytes ? HAMR_ERROR_VALUE : HAMR_ERROR_NOT_FOUND, "the other end of the socket was closed after %zu bytes of a shared handle", into->bytes);
+        if (n == 0)
+            return fail(into->bytes ? HAMR_ERROR_VALUE : HAMR_ERROR_NOT_FOUND,
+                        "the other end of the socket was closed after %zu bytes of a shared handle", into->bytes);
         if (type != SOCK_STREAM) return HAMR_OK;
         if (into->bytes == HEADER && wanted == HEADER) {
             wanted = (size_t)into->frame[12] | (size_t)into->frame[13] << 8;

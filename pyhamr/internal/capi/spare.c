@@ -32,7 +32,9 @@ Object *spare_take(uint64_t size, Share **share) {
 }
 
 int spare_put(Share *share) {
-    if (!share->pristine || share->memory.allocator != HAMR_ALLOCATOR_MALLOC || share->memory.stream || share->memory.size == 0 || share->memory.size > LARGEST) return 0;
+    if (!share->pristine || share->memory.allocator != HAMR_ALLOCATOR_MALLOC || share->memory.stream ||
+        share->memory.size == 0 || share->memory.size > LARGEST)
+        return 0;
     if (capi_traced() || capi_checked() || capi_watched()) return 0;
     int kept = 0;
     object_lock();

@@ -1,7 +1,6 @@
 /* Small blocks of malloc's that were released, for who creates a buffer of the same size next: neither
  * calls into Go then. The core counts them as in use until its statistics are asked for. */
-#ifndef HAMR_CAPI_SPARE_H
-#define HAMR_CAPI_SPARE_H
+#pragma once
 
 #include "object.h"
 
@@ -14,5 +13,3 @@ typedef int64_t (*hamr_drop_function)(int64_t *untold);
 int64_t spares_drop(int64_t *untold);
 void spares_of(hamr_drop_function drop); /* whose drop is to be called for the core of this copy */
 void spares_forget(void);    /* in a forked child */
-
-#endif

@@ -50,13 +50,17 @@ static hamr_status finish(Numbered *numbered, hamr_error *error) {
 /* The path; "" for the default one. Go sees the environment of the process's start, so it is told where that is. */
 static const char *path_or_default(const char *path) {
     static const char *const names[] = {"HAMR_STORE", "XDG_RUNTIME_DIR"};
-    for (int i = 0; !path && i < 2; i++) free(capi_own.functions->configure(names[i], getenv(names[i]) ? getenv(names[i]) : ""));
+    for (int i = 0; !path && i < 2; i++)
+        free(capi_own.functions->configure(names[i], getenv(names[i]) ? getenv(names[i]) : ""));
     return path ? path : "";
 }
 
-hamr_status stored_serve(const char *path, int64_t host_limit, int64_t device_limit, const char *spill, hamr_store_server **made) {
+hamr_status stored_serve(const char *path, int64_t host_limit, int64_t device_limit, const char *spill,
+                         hamr_store_server **made) {
     CHECK_RESULT(made, "made");
-    if (host_limit < 0 || device_limit < 0) return fail(HAMR_ERROR_VALUE, "a limit is %lld: accepted are 0 and more", (long long)(host_limit < 0 ? host_limit : device_limit));
+    if (host_limit < 0 || device_limit < 0)
+        return fail(HAMR_ERROR_VALUE, "a limit is %lld: accepted are 0 and more",
+                    (long long)(host_limit < 0 ? host_limit : device_limit));
     CAPI_LOAD();
     Numbered *server = numbered_new(SERVER);
     if (!server) return HAMR_ERROR_MEMORY;
@@ -66,7 +70,9 @@ hamr_status stored_serve(const char *path, int64_t host_limit, int64_t device_li
     return status;
 }
 
-const char *stored_server_path(const hamr_store_server *server) { return object_check(server, SERVER, "server") ? NULL : server->numbered.text; }
+const char *stored_server_path(const hamr_store_server *server) {
+    return object_check(server, SERVER, "server") ? NULL : server->numbered.text;
+}
 
 hamr_status stored_end_server(hamr_store_server *server) {
     CHECK_RELEASED(server, server->numbered.head, SERVER, "server");
@@ -86,7 +92,9 @@ hamr_status stored_connect(const char *path, int64_t milliseconds, hamr_store **
     return status;
 }
 
-const char *stored_path(const hamr_store *store) { return object_check(store, SESSION, "store") ? NULL : store->numbered.text; }
+const char *stored_path(const hamr_store *store) {
+    return object_check(store, SESSION, "store") ? NULL : store->numbered.text;
+}
 
 hamr_status stored_close(hamr_store *store) {
     CHECK_RELEASED(store, store->numbered.head, SESSION, "store");
@@ -99,14 +107,18 @@ hamr_status stored_close(hamr_store *store) {
 enum { MOST_METADATA = 48 << 10, MOST_WAIT = 4000 };
 
 static hamr_status check_metadata(const void *metadata, size_t bytes) {
-    if (bytes > MOST_METADATA) return fail(HAMR_ERROR_VALUE, "metadata_bytes is %zu: accepted are at most %d", bytes, MOST_METADATA);
-    if (bytes && !metadata) return fail(HAMR_ERROR_VALUE, "metadata is NULL: accepted is the address of %zu bytes", bytes);
+    if (bytes > MOST_METADATA)
+        return fail(HAMR_ERROR_VALUE, "metadata_bytes is %zu: accepted are at most %d", bytes, MOST_METADATA);
+    if (bytes && !metadata)
+        return fail(HAMR_ERROR_VALUE, "metadata is NULL: accepted is the address of %zu bytes", bytes);
     return HAMR_OK;
 }
 
 static hamr_status check_flags(uint32_t flags, const void *metadata, size_t bytes) {
     if (flags & ~(uint32_t)(HAMR_STORE_EVICTABLE | HAMR_STORE_PINNED | HAMR_STORE_SEPARATE | HAMR_STORE_SESSION))
-        return fail(HAMR_ERROR_VALUE, "flags is %#x: accepted are HAMR_STORE_EVICTABLE, HAMR_STORE_PINNED, HAMR_STORE_SEPARATE and HAMR_STORE_SESSION",
+        return fail(HAMR_ERROR_VALUE,
+                    "flags is %#x: accepted are HAMR_STORE_EVICTABLE, HAMR_STORE_PINNED, HAMR_STORE_SEPARATE and "
+                    "HAMR_STORE_SESSION",
                     (unsigned)flags);
     return check_metadata(metadata, bytes);
 }
@@ -120,7 +132,8 @@ hamr_status buffer_leased(const hamr_array *array, uint64_t lease, hamr_buffer *
     return status;
 }
 
-hamr_status stored_create(hamr_store *store, int32_t element, int32_t ndim, const int64_t *shape, const hamr_place *place, uint32_t flags,
+hamr_status stored_create(hamr_store *store, int32_t element, int32_t ndim, const int64_t *shape,
+                          const hamr_place *place, uint32_t flags,
                           const void *metadata, size_t metadata_bytes, hamr_store_builder **made) {
     Draft draft;
     CHECK_RESULT(made, "made");
@@ -160,9 +173,12 @@ static void end_builder(Numbered *builder) {
 }
 
 static hamr_status check_elements(const Numbered *builder) {
-    if (builder->buffer->head.kind != BUFFER) return fail(HAMR_ERROR_VALUE, "the builder's buffer was released: that is the builder's to do");
+    if (builder->buffer->head.kind != BUFFER)
+        return fail(HAMR_ERROR_VALUE, "the builder's buffer was released: that is the builder's to do");
     if (memory_of(&builder->buffer->held) == builder->memory) return HAMR_OK;
-    return fail(HAMR_ERROR_VALUE, "the builder's buffer has other elements than the object's: accepted is one that was not resized, moved or swapped");
+    return fail(HAMR_ERROR_VALUE,
+                "the builder's buffer has other elements than the object's: accepted is one that was not resized, "
+                "moved or swapped");
 }
 
 hamr_status stored_seal(hamr_store_builder *given, hamr_buffer **made) {
@@ -196,7 +212,8 @@ hamr_status stored_abort(hamr_store_builder *given) {
     return status;
 }
 
-hamr_status stored_put(hamr_store *store, const hamr_buffer *buffer, uint32_t flags, const void *metadata, size_t metadata_bytes, hamr_store_id *id) {
+hamr_status stored_put(hamr_store *store, const hamr_buffer *buffer, uint32_t flags, const void *metadata,
+                       size_t metadata_bytes, hamr_store_id *id) {
     CHECK_RESULT(id, "id");
     CHECK(buffer, BUFFER, "buffer");
     CHECK_SESSION(store);
@@ -208,14 +225,16 @@ hamr_status stored_put(hamr_store *store, const hamr_buffer *buffer, uint32_t fl
                         metadata_bytes, id));
 }
 
-hamr_status stored_get(hamr_store *store, const hamr_store_id *id, int32_t unsafe, int64_t milliseconds, hamr_buffer **made) {
+hamr_status stored_get(hamr_store *store, const hamr_store_id *id, int32_t unsafe, int64_t milliseconds,
+                       hamr_buffer **made) {
     Draft result;
     uint64_t lease = 0;
     int32_t sealed;
     CHECK_RESULT(made, "made");
     CHECK_OBJECT(store, id);
     draft_start(&result);
-    hamr_status status = keep(GO->get(0, store->numbered.token, id, unsafe, milliseconds, &result.array, &lease, &sealed));
+    hamr_status status = keep(GO->get(0, store->numbered.token, id, unsafe, milliseconds, &result.array, &lease,
+                                      &sealed));
     return status ? status : buffer_leased(&result.array, lease, made);
 }
 
@@ -291,7 +310,8 @@ hamr_status stored_set_evictable(hamr_store *store, const hamr_store_id *id, int
     return keep(GO->mark(0, store->numbered.token, id, HAMR_STORE_EVICTABLE, on));
 }
 
-hamr_status stored_set_metadata(hamr_store *store, const hamr_store_id *id, const void *metadata, size_t metadata_bytes) {
+hamr_status stored_set_metadata(hamr_store *store, const hamr_store_id *id, const void *metadata,
+                                size_t metadata_bytes) {
     hamr_status status = check_metadata(metadata, metadata_bytes);
     if (status) return status;
     CHECK_OBJECT(store, id);
@@ -301,17 +321,21 @@ hamr_status stored_set_metadata(hamr_store *store, const hamr_store_id *id, cons
 hamr_status stored_set_timeout(hamr_store *store, int64_t milliseconds) {
     CHECK_SESSION(store);
     if (milliseconds < -1 || milliseconds == 0)
-        return fail(HAMR_ERROR_VALUE, "milliseconds is %lld: accepted are -1 for no limit, and 1 or more", (long long)milliseconds);
+        return fail(HAMR_ERROR_VALUE, "milliseconds is %lld: accepted are -1 for no limit, and 1 or more",
+                    (long long)milliseconds);
     return keep(GO->set_timeout(store->numbered.token, milliseconds));
 }
 
-hamr_status stored_list(hamr_store *store, uint32_t which, const char *prefix, uint64_t *after, hamr_store_id *ids, int64_t room, int64_t *found) {
+hamr_status stored_list(hamr_store *store, uint32_t which, const char *prefix, uint64_t *after, hamr_store_id *ids,
+                        int64_t room, int64_t *found) {
     CHECK_RESULT(after, "after");
     CHECK_RESULT(ids, "ids");
     CHECK_RESULT(found, "found");
     if (which & ~(uint32_t)(HAMR_STORE_LIST_UNSEALED | HAMR_STORE_LIST_NAMED))
-        return fail(HAMR_ERROR_VALUE, "which is %#x: accepted are HAMR_STORE_LIST_UNSEALED and HAMR_STORE_LIST_NAMED", (unsigned)which);
-    if (room < 1 || room > INT32_MAX) return fail(HAMR_ERROR_VALUE, "room is %lld: accepted are 1 ... %d", (long long)room, INT32_MAX);
+        return fail(HAMR_ERROR_VALUE, "which is %#x: accepted are HAMR_STORE_LIST_UNSEALED and HAMR_STORE_LIST_NAMED",
+                    (unsigned)which);
+    if (room < 1 || room > INT32_MAX)
+        return fail(HAMR_ERROR_VALUE, "room is %lld: accepted are 1 ... %d", (long long)room, INT32_MAX);
     CHECK_SESSION(store);
     hamr_store_page *page;
     hamr_status status = keep(GO->list(0, store->numbered.token, which, text_of(prefix), *after, room, &page));
@@ -323,10 +347,14 @@ hamr_status stored_list(hamr_store *store, uint32_t which, const char *prefix, u
     return HAMR_OK;
 }
 
-hamr_status stored_wait(hamr_store *store, const hamr_store_id *ids, int64_t n, int64_t count, int64_t milliseconds, hamr_store_id *ready, int64_t *found) {
+hamr_status stored_wait(hamr_store *store, const hamr_store_id *ids, int64_t n, int64_t count, int64_t milliseconds,
+                        hamr_store_id *ready, int64_t *found) {
     CHECK_RESULT(found, "found");
-    if (n < 0 || n > MOST_WAIT) return fail(HAMR_ERROR_VALUE, "n is %lld: accepted are 0 ... %d", (long long)n, MOST_WAIT);
-    if (count < 0 || count > n) return fail(HAMR_ERROR_VALUE, "count is %lld: accepted are 0 ... %lld, which is n", (long long)count, (long long)n);
+    if (n < 0 || n > MOST_WAIT)
+        return fail(HAMR_ERROR_VALUE, "n is %lld: accepted are 0 ... %d", (long long)n, MOST_WAIT);
+    if (count < 0 || count > n)
+        return fail(HAMR_ERROR_VALUE, "count is %lld: accepted are 0 ... %lld, which is n", (long long)count,
+                    (long long)n);
     CHECK_SESSION(store);
     *found = 0;
     if (!n) return HAMR_OK;
@@ -343,7 +371,8 @@ hamr_status stored_figures(hamr_store *store, hamr_store_figures *figures) {
     if (status) return status;
     *figures = (hamr_store_figures){.objects = report->objects, .unsealed = report->unsealed, .names = report->names,
                                     .leases = report->leases, .sessions = report->connections,
-                                    .evicted = report->evicted, .spilled = report->spilled, .requests = report->requests};
+                                    .evicted = report->evicted, .spilled = report->spilled,
+                                    .requests = report->requests};
     for (int64_t i = 0; i < report->count; i++) {
         const hamr_store_memory *memory = &report->memories[i];
         if (strcmp(memory->name, "host") != 0) continue;

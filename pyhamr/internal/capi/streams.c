@@ -42,7 +42,8 @@ hamr_status capi_create_stream(const char *backend, int32_t device, hamr_stream 
     CHECK_RESULT(made, "made");
     hamr_status status = begin(STREAM, backend, device, NULL, &stream);
     if (status) return status;
-    if ((status = finish(stream, keep(capi_functions()->new_stream(backend, stream->device, &stream->native))))) return status;
+    if ((status = finish(stream, keep(capi_functions()->new_stream(backend, stream->device, &stream->native)))))
+        return status;
     stream->made = 1;
     *made = stream;
     return HAMR_OK;
@@ -56,7 +57,9 @@ hamr_status capi_wrap_stream(const char *backend, int32_t device, void *native, 
     return status;
 }
 
-void *capi_native_stream(const hamr_stream *stream) { return object_check(stream, STREAM, "stream") ? NULL : (void *)(uintptr_t)stream->native; }
+void *capi_native_stream(const hamr_stream *stream) {
+    return object_check(stream, STREAM, "stream") ? NULL : (void *)(uintptr_t)stream->native;
+}
 
 static void turn_to_default(Held *held, uint64_t native) {
     /* Also of one that has no memory, or the host's: it may come to a device. */
@@ -91,15 +94,19 @@ hamr_status capi_wait_stream(const hamr_stream *stream, int64_t milliseconds, in
     int32_t unasked;
     CHECK(stream, STREAM, "stream");
     CAPI_LOAD();
-    return keep(capi_functions()->wait_stream(stream->backend, stream->device, stream->native, patience(milliseconds), over ? over : &unasked));
+    return keep(capi_functions()->wait_stream(stream->backend, stream->device, stream->native, patience(milliseconds),
+                                              over ? over : &unasked));
 }
 
 hamr_status capi_stream_wait_event(const hamr_stream *stream, const hamr_event *event) {
     CHECK(stream, STREAM, "stream");
     CHECK(event, EVENT, "event");
-    if (strcmp(stream->backend, event->same.backend) != 0) return fail(HAMR_ERROR_VALUE, "event is of %s: accepted are those of %s, as the stream", event->same.backend, stream->backend);
+    if (strcmp(stream->backend, event->same.backend) != 0)
+        return fail(HAMR_ERROR_VALUE, "event is of %s: accepted are those of %s, as the stream", event->same.backend,
+                    stream->backend);
     CAPI_LOAD();
-    return keep(capi_functions()->stream_wait_event(stream->backend, stream->device, stream->native, event->same.native));
+    return keep(capi_functions()->stream_wait_event(stream->backend, stream->device, stream->native,
+                                                    event->same.native));
 }
 
 hamr_status capi_record_event(const hamr_stream *stream, int32_t timed, hamr_event **made) {
@@ -109,8 +116,10 @@ hamr_status capi_record_event(const hamr_stream *stream, int32_t timed, hamr_eve
     hamr_status status = begin(EVENT, stream->backend, stream->device, NULL, &event);
     if (status) return status;
     const hamr_functions *functions = capi_functions();
-    hamr_error *error = timed ? functions->record_timed_event(stream->backend, stream->device, stream->native, &event->native)
-                              : functions->record_event(stream->backend, stream->device, stream->native, &event->native);
+    hamr_error *error = timed ? functions->record_timed_event(stream->backend, stream->device, stream->native,
+                                                              &event->native)
+                              : functions->record_event(stream->backend, stream->device, stream->native,
+                                                        &event->native);
     if ((status = finish(event, keep(error)))) return status;
     event->made = 1;
     *made = (hamr_event *)event;
@@ -125,13 +134,16 @@ hamr_status capi_wrap_event(const char *backend, int32_t device, void *native, h
     return status;
 }
 
-void *capi_native_event(const hamr_event *event) { return object_check(event, EVENT, "event") ? NULL : (void *)(uintptr_t)event->same.native; }
+void *capi_native_event(const hamr_event *event) {
+    return object_check(event, EVENT, "event") ? NULL : (void *)(uintptr_t)event->same.native;
+}
 
 hamr_status capi_release_event(hamr_event *event) {
     CHECK_RELEASED(event, event->same.head, EVENT, "event");
     const struct hamr_stream *same = &event->same;
     hamr_status status = HAMR_OK;
-    if (same->made && same->head.generation == capi_generation) status = keep(capi_functions()->destroy_event(same->backend, same->device, same->native));
+    if (same->made && same->head.generation == capi_generation)
+        status = keep(capi_functions()->destroy_event(same->backend, same->device, same->native));
     object_free(event);
     return status;
 }
@@ -140,14 +152,18 @@ hamr_status capi_wait_event(const hamr_event *event, int64_t milliseconds, int32
     int32_t unasked;
     CHECK(event, EVENT, "event");
     CAPI_LOAD();
-    return keep(capi_functions()->wait_event(event->same.backend, event->same.device, event->same.native, patience(milliseconds), over ? over : &unasked));
+    return keep(capi_functions()->wait_event(event->same.backend, event->same.device, event->same.native,
+                                             patience(milliseconds), over ? over : &unasked));
 }
 
 hamr_status capi_elapsed(const hamr_event *from, const hamr_event *to, int64_t *nanoseconds) {
     CHECK_RESULT(nanoseconds, "nanoseconds");
     CHECK(from, EVENT, "from");
     CHECK(to, EVENT, "to");
-    if (strcmp(from->same.backend, to->same.backend) != 0) return fail(HAMR_ERROR_VALUE, "to is of %s: accepted are events of %s, as from", to->same.backend, from->same.backend);
+    if (strcmp(from->same.backend, to->same.backend) != 0)
+        return fail(HAMR_ERROR_VALUE, "to is of %s: accepted are events of %s, as from", to->same.backend,
+                    from->same.backend);
     CAPI_LOAD();
-    return keep(capi_functions()->elapsed(from->same.backend, from->same.device, from->same.native, to->same.native, nanoseconds));
+    return keep(capi_functions()->elapsed(from->same.backend, from->same.device, from->same.native, to->same.native,
+                                          nanoseconds));
 }

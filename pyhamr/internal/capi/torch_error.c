@@ -36,7 +36,8 @@ void throw_out_of_memory(ssize_t size, int device, const char *why) {
     char text[768];
     void *torch = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD), *type;
     if (!torch) return;
-    snprintf(text, sizeof text, "CUDA out of memory. Tried to allocate %lld bytes on GPU %d from hamr's pool: %s", (long long)size, device, why);
+    snprintf(text, sizeof text, "CUDA out of memory. Tried to allocate %lld bytes on GPU %d from hamr's pool: %s",
+             (long long)size, device, why);
     /* A library's symbols are those of what it needs, too. */
     find(torch, MAKE_ERROR, &make_error);
     find(torch, FAIL, &fail);

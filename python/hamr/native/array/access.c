@@ -35,7 +35,9 @@ int array_usable(const Array *self) {
     return core_forked();
 }
 
-static int in_place_for_host(const Array *self) { return host_in_place(&self->array, self->block ? self->block->memory.marks : 0); }
+static int in_place_for_host(const Array *self) {
+    return host_in_place(&self->array, self->block ? self->block->memory.marks : 0);
+}
 
 static int cuda_in_place(const Array *self, int32_t device) {
     const hamr_array *array = &self->array;
@@ -118,7 +120,9 @@ static PyObject *small_temporary(Array *self) {
 
 static int64_t bytes_to_bring(const Array *self) {
     const Block *block = self->block;
-    if (is_of_device(self->array.allocator) || self->array.stream || !block || block_foreign_work(block) || marks_at(block->memory.marks)) return 0;
+    if (is_of_device(self->array.allocator) || self->array.stream || !block || block_foreign_work(block) ||
+        marks_at(block->memory.marks))
+        return 0;
     return small_bytes(self);
 }
 
@@ -258,7 +262,8 @@ PyObject *array_access(Array *self, int32_t space, int32_t device) {
 
 /* A handle on the host is its own; not to users, who close what they are given. */
 Array *array_settled(Array *self) {
-    if (self->fixed && !self->closed && self->for_space == FOR_SPACE(HAMR_HOST) && array_usable(self) == 0 && in_place_for_host(self))
+    if (self->fixed && !self->closed && self->for_space == FOR_SPACE(HAMR_HOST) && array_usable(self) == 0 &&
+        in_place_for_host(self))
         return (Array *)Py_NewRef((PyObject *)self);
     return PyErr_Occurred() ? NULL : (Array *)array_access(self, HAMR_HOST, -1);
 }
@@ -282,11 +287,16 @@ static int read_device(PyObject *value, int32_t *device) {
     return read;
 }
 
-static PyObject *accessible(PyObject *self, int32_t space, const char *name, PyObject *const *arguments, Py_ssize_t n, PyObject *names) {
+static PyObject *accessible(PyObject *self, int32_t space, const char *name, PyObject *const *arguments, Py_ssize_t n,
+                            PyObject *names) {
     Py_ssize_t named = names ? PyTuple_Size(names) : 0;
     int32_t device = -1;
-    if (n + named > (space != HAMR_HOST)) return PyErr_Format(PyExc_TypeError, "%s takes %s, got %zd", name, space == HAMR_HOST ? "no argument" : "at most one argument, device", n + named);
-    if (named && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "device") != 0) return PyErr_Format(PyExc_TypeError, "%s got an unexpected keyword argument %R: accepted is device", name, PyTuple_GetItem(names, 0));
+    if (n + named > (space != HAMR_HOST))
+        return PyErr_Format(PyExc_TypeError, "%s takes %s, got %zd", name, space == HAMR_HOST ? "no argument"
+                            : "at most one argument, device", n + named);
+    if (named && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "device") != 0)
+        return PyErr_Format(PyExc_TypeError, "%s got an unexpected keyword argument %R: accepted is device", name,
+                            PyTuple_GetItem(names, 0));
     if (n + named && read_device(arguments[0], &device) < 0) return NULL;
     return array_access((Array *)self, space, device);
 }
@@ -303,10 +313,13 @@ HAMR_DEVICE_SPACES(ACCESSOR)
  * buffer protocol, if it has the same shape and type, both lie in C order, and no
  * other way is called for. */
 static PyObject *read_into(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
-    if (n != 2 || !PyObject_TypeCheck(arguments[0], array_type)) return PyErr_Format(PyExc_TypeError, "read_into takes an array and a buffer");
+    if (n != 2 || !PyObject_TypeCheck(arguments[0], array_type))
+        return PyErr_Format(PyExc_TypeError, "read_into takes an array and a buffer");
     Array *self = (Array *)arguments[0];
     if (self->closed) return array_freed(self);
-    if ((self->array.flags & HAMR_HOST_REACHABLE) || PyObject_TypeCheck(arguments[1], array_type) || !PyObject_CheckBuffer(arguments[1])) Py_RETURN_FALSE;
+    if ((self->array.flags & HAMR_HOST_REACHABLE) || PyObject_TypeCheck(arguments[1], array_type) ||
+        !PyObject_CheckBuffer(arguments[1]))
+        Py_RETURN_FALSE;
     Array *source = array_pin(self);
     if (!source) return NULL;
     Py_buffer view;
@@ -340,8 +353,10 @@ static PyObject *set_device_reader(PyObject *Py_UNUSED(module), PyObject *reader
 }
 
 PyMethodDef access_functions[] = {
-    {"set_device_reader", set_device_reader, METH_O, "set_device_reader(reader): what makes a number of a device that is no plain int."},
-    {"read_into", FAST(read_into), METH_FASTCALL, "read_into(array, out) -> bool: copy a device's elements into a plain array of the same kind, if out is one."},
+    {"set_device_reader", set_device_reader, METH_O,
+     "set_device_reader(reader): what makes a number of a device that is no plain int."},
+    {"read_into", FAST(read_into), METH_FASTCALL,
+     "read_into(array, out) -> bool: copy a device's elements into a plain array of the same kind, if out is one."},
     {"set_handle_type", set_handle_type, METH_O, "set_handle_type(type): what the accessors of an array return."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,6 +1,5 @@
 /* Where code in a space can touch an array. */
-#ifndef HAMR_ARRAY_ACCESS_H
-#define HAMR_ARRAY_ACCESS_H
+#pragma once
 
 #include "array/array.h"
 #include "array/result.h"
@@ -16,5 +15,3 @@ PyObject *get_host_accessible(PyObject *self, PyObject *const *arguments, Py_ssi
 #define DECLARE_ACCESSOR(space, number, name, code) \
     PyObject *get_##name##_accessible(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
 HAMR_DEVICE_SPACES(DECLARE_ACCESSOR)
-
-#endif

@@ -102,7 +102,8 @@ static int locate(hamr_array *array) {
     const hamr_functions *functions = core_functions();
     if (!functions || !functions->devices->cuda_attributes) return 0;
     enum { TYPE, ORDINAL, MANAGED, START, SIZE, POOL, COUNT };
-    static const int numbers[COUNT] = {[TYPE] = 2, [ORDINAL] = 9, [MANAGED] = 8, [START] = 11, [SIZE] = 12, [POOL] = 17};
+    static const int numbers[COUNT] = {[TYPE] = 2, [ORDINAL] = 9, [MANAGED] = 8, [START] = 11, [SIZE] = 12,
+                                       [POOL] = 17};
     int asked[COUNT];
     uint64_t answers[COUNT] = {0};
     void *places[COUNT];
@@ -110,14 +111,18 @@ static int locate(hamr_array *array) {
         asked[i] = numbers[i];
         places[i] = &answers[i];
     }
-    if (!array_bounds(&found) || functions->devices->cuda_attributes(COUNT, asked, places, array->pointer) != 0) return 0;
+    if (!array_bounds(&found) || functions->devices->cuda_attributes(COUNT, asked, places, array->pointer) != 0)
+        return 0;
     uint64_t first = found.base, size = found.size;
     uint32_t type = (uint32_t)answers[TYPE];
     int32_t ordinal = (int32_t)(uint32_t)answers[ORDINAL];
-    if (type < 1 || type > 2 || first < answers[START] || size > answers[SIZE] || first - answers[START] > answers[SIZE] - size) return 0;
+    if (type < 1 || type > 2 || first < answers[START] || size > answers[SIZE] ||
+        first - answers[START] > answers[SIZE] - size)
+        return 0;
     int managed = (uint32_t)answers[MANAGED] != 0, pinned = !managed && type == 1;
     if (!pinned && ordinal < 0) return 0;
-    found.allocator = managed ? HAMR_ALLOCATOR_CUDA_UVA : pinned ? HAMR_ALLOCATOR_CUDA_HOST : answers[POOL] ? HAMR_ALLOCATOR_CUDA_ASYNC : HAMR_ALLOCATOR_CUDA;
+    found.allocator = managed ? HAMR_ALLOCATOR_CUDA_UVA : pinned ? HAMR_ALLOCATOR_CUDA_HOST : answers[POOL]
+        ? HAMR_ALLOCATOR_CUDA_ASYNC : HAMR_ALLOCATOR_CUDA;
     found.device = pinned ? HAMR_HOST_DEVICE : ordinal;
     found.flags |= allocator_table[found.allocator].reach * HAMR_HOST_REACHABLE;
     *array = found;

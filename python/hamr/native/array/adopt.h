@@ -1,6 +1,5 @@
 /* New arrays, described by a draft, whose memory the core is told of. */
-#ifndef HAMR_ARRAY_ADOPT_H
-#define HAMR_ARRAY_ADOPT_H
+#pragma once
 
 #include "base/python.h"
 #include "hamr/functions.h"
@@ -15,5 +14,3 @@ PyObject *draft_adopt_device(PyTypeObject *type, Draft *draft, Owner *owner, uin
 PyObject *draft_adopt_pinned(PyTypeObject *type, Draft *draft, Owner *owner, int allocator); /* takes over owner */
 PyObject *draft_adopt_mapped(PyTypeObject *type, Draft *draft, Owner *owner); /* takes over owner */
 PyObject *adopt_cuda_memory(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t producer); /* takes over owner */
-
-#endif

@@ -66,7 +66,9 @@ static void used_on(const Array *self, Block *block, uint64_t stream) {
     int last = Py_REFCNT((PyObject *)block) == 1;
     if (self->life && stream_life_over(self->life, stream)) block_shared_with(block, UNKNOWN_STREAM);
     /* Who named a stream by its number may have ended it. Nobody else has to be ordered after it. */
-    else if (last && stream > PER_THREAD_STREAM && stream != block->memory.stream && !stream_life_keeps(self->life, stream)) block_shared_with(block, UNKNOWN_STREAM);
+    else if (last && stream > PER_THREAD_STREAM && stream != block->memory.stream &&
+             !stream_life_keeps(self->life, stream))
+        block_shared_with(block, UNKNOWN_STREAM);
     else block_used_on(block, stream);
 }
 
@@ -126,7 +128,9 @@ Array *array_make(PyTypeObject *type, const hamr_array *from, Block *block, cons
 
 PyObject *array_freed(const Array *self) {
     /* Of what is fixed users close handles alone; the buffer may be open. */
-    return core_freed(self->fixed ? "the handle was closed, as at the end of a with block: take a new one from the buffer" : "the buffer was closed");
+    return core_freed(self->fixed
+                      ? "the handle was closed, as at the end of a with block: take a new one from the buffer"
+                      : "the buffer was closed");
 }
 
 int array_traverse(PyObject *object, visitproc visit, void *arg) {

@@ -1,7 +1,6 @@
 /* An array in a Block: the base of hamr.Buffer (which changes) and hamr.Handle
  * (which never does). */
-#ifndef HAMR_ARRAY_ARRAY_H
-#define HAMR_ARRAY_ARRAY_H
+#pragma once
 
 #include "array/turn.h"
 #include "base/python.h"
@@ -70,5 +69,3 @@ PyObject *array_method_close(PyObject *object, PyObject *unused);
 PyObject *array_method_empty(PyObject *object, PyObject *unused);
 PyObject *array_method_set_order(PyObject *object, PyObject *arguments);
 PyObject *array_method_swap(PyObject *object, PyObject *other);
-
-#endif

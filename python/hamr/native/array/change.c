@@ -41,7 +41,8 @@ typedef struct {
 } Change;
 
 static hamr_error *apply(const hamr_functions *functions, Change *change) {
-    hamr_array *array = &change->source->array, *other = change->other ? &change->other->array : NULL, *result = &change->result.draft.array;
+    hamr_array *array = &change->source->array, *other = change->other ? &change->other->array : NULL;
+    hamr_array *result = &change->result.draft.array;
     switch (change->operation) {
     case RESERVE: return functions->reserve(array, change->n, other, result);
     case RESIZE: return functions->resize(array, change->ndim, change->shape, other, result);
@@ -56,10 +57,14 @@ static hamr_error *apply(const hamr_functions *functions, Change *change) {
     return NULL;
 }
 
-static int is_of_parent(const Array *other) { return other && other->block && other->block->memory.generation != core_generation; }
+static int is_of_parent(const Array *other) {
+    return other && other->block && other->block->memory.generation != core_generation;
+}
 
 /* Whether nobody has the memory but the array, and the snapshot of it that the core is given. */
-static int is_sole(const Array *self) { return self->block && Py_REFCNT((PyObject *)self->block) == 2 && block_is_sole(self->block); }
+static int is_sole(const Array *self) {
+    return self->block && Py_REFCNT((PyObject *)self->block) == 2 && block_is_sole(self->block);
+}
 
 /* Whether a buffer has an array's shape and type. */
 static int fits(const hamr_array *array, const Py_buffer *view) {
@@ -122,7 +127,8 @@ static PyObject *make(PyObject *object, Change *change) {
         change->error = NULL;
         change->flags = flags;
         change->source = array_new(array_type);
-        outcome = change->source && (change->spare || change->bytes) ? in_turn((Array *)object, run, pin_other, change) : FAILED;
+        outcome = change->source && (change->spare || change->bytes) ? in_turn((Array *)object, run, pin_other, change)
+            : FAILED;
     } while (change->error && core_relieves(&relief, &change->error, &flags));
     relief_end(&relief);
     if (outcome == FREED) array_freed((Array *)object);
@@ -138,7 +144,8 @@ static PyObject *make(PyObject *object, Change *change) {
 }
 
 /* The arguments of a change: the array, and where other is among them, that; None is none. */
-static int begin(Change *change, Operation operation, PyObject *const *arguments, Py_ssize_t n, Py_ssize_t wanted, Py_ssize_t other, const char *name) {
+static int begin(Change *change, Operation operation, PyObject *const *arguments, Py_ssize_t n, Py_ssize_t wanted,
+                 Py_ssize_t other, const char *name) {
     *change = (Change){.operation = operation};
     if (arity(n, wanted, name) < 0) return -1;
     if (!is_array(arguments[0])) return -1;
@@ -155,7 +162,8 @@ static int read_count(PyObject *value, int64_t *into) {
 
 static PyObject *reserve(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Change change;
-    if (begin(&change, RESERVE, arguments, n, 3, 2, "reserve") < 0 || read_count(arguments[1], &change.n) < 0) return NULL;
+    if (begin(&change, RESERVE, arguments, n, 3, 2, "reserve") < 0 || read_count(arguments[1], &change.n) < 0)
+        return NULL;
     return make(arguments[0], &change);
 }
 
@@ -208,24 +216,32 @@ int change_write_bytes(PyObject *object, PyObject *exporter) {
 static PyObject *set_elements(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Change change;
     if (begin(&change, SET, arguments, n, 5, 2, "set_elements") < 0) return NULL;
-    if (read_count(arguments[1], &change.at) < 0 || read_count(arguments[3], &change.start) < 0 || read_count(arguments[4], &change.n) < 0) return NULL;
+    if (read_count(arguments[1], &change.at) < 0 || read_count(arguments[3], &change.start) < 0 ||
+        read_count(arguments[4], &change.n) < 0)
+        return NULL;
     return make(arguments[0], &change);
 }
 
 static PyObject *move(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Change change;
     if (begin(&change, MOVE, arguments, n, 3, 0, "move") < 0) return NULL;
-    if (read_int32(arguments[1], "allocator", &change.allocator) < 0 || read_int32(arguments[2], "device", &change.device) < 0) return NULL;
+    if (read_int32(arguments[1], "allocator", &change.allocator) < 0 ||
+        read_int32(arguments[2], "device", &change.device) < 0)
+        return NULL;
     return make(arguments[0], &change);
 }
 
 PyMethodDef change_functions[] = {
-    {"reserve", FAST(reserve), METH_FASTCALL, "reserve(array, n, value): make room for n elements; new room holds value, if that is not None."},
-    {"resize", FAST(resize), METH_FASTCALL, "resize(array, shape, value): hold the elements of a shape; new ones hold value, if that is not None."},
+    {"reserve", FAST(reserve), METH_FASTCALL,
+     "reserve(array, n, value): make room for n elements; new room holds value, if that is not None."},
+    {"resize", FAST(resize), METH_FASTCALL,
+     "resize(array, shape, value): hold the elements of a shape; new ones hold value, if that is not None."},
     {"append", FAST(append), METH_FASTCALL, "append(array, other): add the elements of other behind the last."},
     {"assign", FAST(assign), METH_FASTCALL, "assign(array, other): become the contents and shape of other."},
-    {"set_elements", FAST(set_elements), METH_FASTCALL, "set_elements(array, at, other, start, n): write n elements of other, from start on, from element at on."},
-    {"write_elements", FAST(write_elements), METH_FASTCALL, "write_elements(array, other): set every element from other, broadcast."},
+    {"set_elements", FAST(set_elements), METH_FASTCALL,
+     "set_elements(array, at, other, start, n): write n elements of other, from start on, from element at on."},
+    {"write_elements", FAST(write_elements), METH_FASTCALL,
+     "write_elements(array, other): set every element from other, broadcast."},
     {"fill", FAST(fill), METH_FASTCALL, "fill(array, value): set every element to the single one of value."},
     {"move", FAST(move), METH_FASTCALL, "move(array, allocator, device): take the contents to other memory."},
     {NULL, NULL, 0, NULL},

@@ -1,6 +1,5 @@
 /* Changes of contents, one after the other. */
-#ifndef HAMR_ARRAY_CHANGE_H
-#define HAMR_ARRAY_CHANGE_H
+#pragma once
 
 #include "array/array.h"
 #include "base/python.h"
@@ -12,5 +11,3 @@ PyObject *change_write(PyObject *object, Array *other);
 /* Sets a device's elements from a plain array of the same kind: 1. 0: it is none; -1 with an exception. */
 int change_write_bytes(PyObject *object, PyObject *exporter);
 extern PyMethodDef change_functions[];
-
-#endif

@@ -101,19 +101,22 @@ static int read_device(PyObject *device, PyObject *allocator, hamr_array *array)
 }
 
 static int read_fill(PyObject *fill, unsigned char *bytes, int32_t *element) {
-    if (!PyFloat_CheckExact(fill) && !PyLong_CheckExact(fill) && !PyBool_Check(fill) && !PyComplex_CheckExact(fill)) return 0;
+    if (!PyFloat_CheckExact(fill) && !PyLong_CheckExact(fill) && !PyBool_Check(fill) && !PyComplex_CheckExact(fill))
+        return 0;
     return element_from_scalar(fill, bytes, element) > 0;
 }
 
 /* Makes the draft what is asked for; 0, and an exception perhaps, for what is not read here. */
-static int read_plain(PyObject *arguments, PyObject *names, Draft *draft, unsigned char *bytes, int32_t *element, int *filled) {
+static int read_plain(PyObject *arguments, PyObject *names, Draft *draft, unsigned char *bytes, int32_t *element,
+                      int *filled) {
     PyObject *given[ARGUMENTS] = {NULL};
     hamr_array *array = &draft->array;
     if (PyList_Size(blocks_entered) != 0 || !read_arguments(arguments, names, given)) return 0;
     *filled = given[FILL] && given[FILL] != Py_None;
     array->device = HAMR_HOST_DEVICE;
     array->transfer = SYNC_HOST;
-    return read_shape(given[SHAPE], array) && read_element(given[DTYPE], &array->element) && read_allocator(given[ALLOCATOR], &array->allocator) &&
+    return read_shape(given[SHAPE], array) && read_element(given[DTYPE], &array->element) &&
+        read_allocator(given[ALLOCATOR], &array->allocator) &&
            read_device(given[DEVICE], given[ALLOCATOR], array) && (!*filled || read_fill(given[FILL], bytes, element));
 }
 
@@ -153,7 +156,9 @@ PyObject *array_construct(PyTypeObject *type, PyObject *arguments, PyObject *nam
 /* set_constructor(constructor, elements, kind, allocators) */
 static PyObject *set_constructor(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *given[4];
-    if (!PyArg_ParseTuple(arguments, "OO!O!O!", &given[0], &PyDict_Type, &given[1], &PyType_Type, &given[2], &PyDict_Type, &given[3])) return NULL;
+    if (!PyArg_ParseTuple(arguments, "OO!O!O!", &given[0], &PyDict_Type, &given[1], &PyType_Type, &given[2],
+                          &PyDict_Type, &given[3]))
+        return NULL;
     PyObject **places[] = {&constructor, &elements, (PyObject **)&allocator_type, &allocators};
     for (int i = 0; i < 4; i++) replace_reference(places[i], Py_NewRef(given[i]));
     Py_RETURN_NONE;
@@ -161,7 +166,8 @@ static PyObject *set_constructor(PyObject *Py_UNUSED(module), PyObject *argument
 
 PyMethodDef construct_functions[] = {
     {"set_constructor", set_constructor, METH_VARARGS,
-     "set_constructor(constructor, elements, kind, allocators): what makes buffers of all arguments, and what is known of those that C reads itself: "
+     "set_constructor(constructor, elements, kind, allocators): what makes buffers of all arguments, and what is "
+     "known of those that C reads itself: "
      "numbers of element types by name, and hamr.Allocator and its members by name."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,6 +1,5 @@
 /* Buffer(…), as it is called most. */
-#ifndef HAMR_ARRAY_CONSTRUCT_H
-#define HAMR_ARRAY_CONSTRUCT_H
+#pragma once
 
 #include "base/python.h"
 
@@ -8,5 +7,3 @@ PyObject *array_construct(PyTypeObject *type, PyObject *arguments, PyObject *nam
 extern PyObject *blocks_entered; /* a list, empty as long as there was no block that says where buffers are made */
 int construct_setup(PyObject *module); /* 0, or -1 with an exception */
 extern PyMethodDef construct_functions[];
-
-#endif

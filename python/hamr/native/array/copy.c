@@ -38,7 +38,8 @@ Array *array_copy(PyTypeObject *type, Array *self, int32_t allocator, int32_t de
     do {
         functions = core_functions();
         result_start(&result, NULL);
-        PATIENT_CALL(error, &source->array, functions->copy(&source->array, allocator, device, element, &result.draft.array));
+        PATIENT_CALL(error, &source->array,
+                     functions->copy(&source->array, allocator, device, element, &result.draft.array));
     } while (error && core_relieves(&relief, &error, &source->array.flags));
     relief_end(&relief);
     source->array.flags &= ~HAMR_OR_PAGEABLE;
@@ -59,7 +60,8 @@ static PyObject *copy(PyObject *Py_UNUSED(module), PyObject *const *arguments, P
     if (check(arguments, n, 5, "copy") < 0) return NULL;
     for (int i = 0; i < 3; i++)
         if (read_int32(arguments[2 + i], names[i], &numbers[i]) < 0) return NULL;
-    return (PyObject *)array_copy((PyTypeObject *)arguments[0], (Array *)arguments[1], numbers[0], numbers[1], numbers[2]);
+    return (PyObject *)array_copy((PyTypeObject *)arguments[0], (Array *)arguments[1], numbers[0], numbers[1],
+                                  numbers[2]);
 }
 
 static PyObject *reshape(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
@@ -124,10 +126,14 @@ static PyObject *set_buffer_type(PyObject *Py_UNUSED(module), PyObject *type) {
 }
 
 PyMethodDef copy_functions[] = {
-    {"copy", FAST(copy), METH_FASTCALL, "copy(type, array, allocator, device, element): a new array with the same elements in C order, converted."},
+    {"copy", FAST(copy), METH_FASTCALL,
+     "copy(type, array, allocator, device, element): a new array with the same elements in C order, converted."},
     {"reshape", FAST(reshape), METH_FASTCALL,
-     "reshape(type, array, shape, copying) -> (array, whether it is a view): the elements in another shape. copying is 0 where it must be, 1 never, 2 always."},
-    {"text", FAST(text), METH_FASTCALL, "text(array, limit) -> str: the elements as HAMR prints them, shortened beyond limit."},
-    {"set_buffer_type", set_buffer_type, METH_O, "set_buffer_type(type): what copies are, and what stands for tensors that C hands over."},
+     "reshape(type, array, shape, copying) -> (array, whether it is a view): the elements in another shape. copying "
+     "is 0 where it must be, 1 never, 2 always."},
+    {"text", FAST(text), METH_FASTCALL,
+     "text(array, limit) -> str: the elements as HAMR prints them, shortened beyond limit."},
+    {"set_buffer_type", set_buffer_type, METH_O,
+     "set_buffer_type(type): what copies are, and what stands for tensors that C hands over."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,6 +1,5 @@
 /* New arrays of another one's elements, and their text. */
-#ifndef HAMR_ARRAY_COPY_H
-#define HAMR_ARRAY_COPY_H
+#pragma once
 
 #include "array/array.h"
 #include "base/python.h"
@@ -9,5 +8,3 @@ PyTypeObject *copy_type(void); /* hamr.Buffer; NULL, with an exception, until Py
 /* Copies the elements in C order. */
 Array *array_copy(PyTypeObject *type, Array *source, int32_t allocator, int32_t device, int32_t element);
 extern PyMethodDef copy_functions[];
-
-#endif

@@ -26,14 +26,17 @@ static int read_shape(PyObject *shape, hamr_array *array) {
     array->shape[0] = PyLong_AsLongLong(shape);
     array->ndim = 1;
     if (array->shape[0] != -1 || !PyErr_Occurred()) return 1;
-    if (PyErr_ExceptionMatches(PyExc_OverflowError)) PyErr_Format(PyExc_ValueError, "shape is %R: it does not fit in 64 bits", shape);
+    if (PyErr_ExceptionMatches(PyExc_OverflowError))
+        PyErr_Format(PyExc_ValueError, "shape is %R: it does not fit in 64 bits", shape);
     else PyErr_Format(PyExc_TypeError, "shape is %R: accepted is an int or a tuple of int", shape);
     return -1;
 }
 
 static int read_place(PyObject *const *arguments, hamr_array *array) {
-    if (read_int32(arguments[0], "element", &array->element) < 0 || read_int32(arguments[1], "allocator", &array->allocator) < 0 ||
-        read_int32(arguments[2], "device", &array->device) < 0 || read_int32(arguments[4], "transfer", &array->transfer) < 0)
+    if (read_int32(arguments[0], "element", &array->element) < 0 ||
+        read_int32(arguments[1], "allocator", &array->allocator) < 0 ||
+        read_int32(arguments[2], "device", &array->device) < 0 ||
+        read_int32(arguments[4], "transfer", &array->transfer) < 0)
         return -1;
     array->stream = PyLong_AsUnsignedLongLong(arguments[3]);
     return array->stream == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
@@ -58,7 +61,8 @@ int create_draft(Draft *draft, void *value, int32_t value_element) {
         place_array(array, functions->devices);
         if (functions->create_at_once(array)) return 0;
     }
-    for (int i = 0; i < array->ndim && total < LONG_FILL; i++) total *= array->shape[i] > LONG_FILL ? LONG_FILL : array->shape[i] < 0 ? 0 : array->shape[i];
+    for (int i = 0; i < array->ndim && total < LONG_FILL; i++)
+        total *= array->shape[i] > LONG_FILL ? LONG_FILL : array->shape[i] < 0 ? 0 : array->shape[i];
     Relief relief = relief_begin();
     do {
         functions = core_functions();
@@ -130,13 +134,16 @@ static int read_pointer(PyObject *const *arguments, Draft *draft) {
     if (read_place(arguments, array) < 0 || read_shape(arguments[6], array) < 0) return -1;
     array->pointer = PyLong_AsUnsignedLongLong(arguments[5]);
     if (array->pointer == (uint64_t)-1 && PyErr_Occurred()) return -1;
-    if (!element_facts(array->element)) return RAISE(PyExc_TypeError, "element is %R: accepted is an element type's number", arguments[0]);
+    if (!element_facts(array->element))
+        return RAISE(PyExc_TypeError, "element is %R: accepted is an element type's number", arguments[0]);
     if (arguments[7] == Py_None) {
         array_c_strides(array);
     } else {
         int dimensions = read_dimensions(arguments[7], "strides", array->strides);
         if (dimensions < 0) return -1;
-        if (dimensions != array->ndim) return RAISE(PyExc_ValueError, "strides is %R: accepted are %d entries, one for each dimension", arguments[7], array->ndim);
+        if (dimensions != array->ndim)
+            return RAISE(PyExc_ValueError, "strides is %R: accepted are %d entries, one for each dimension",
+                         arguments[7], array->ndim);
     }
     int readonly = PyObject_IsTrue(arguments[8]);
     if (readonly > 0) array->flags |= HAMR_READ_ONLY;
@@ -161,7 +168,8 @@ static Owner *owner_of_pointer(PyObject *object) {
  * freed by its allocator instead. */
 static PyObject *adopt_pointer(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Draft draft;
-    if (arity(n, 12, "adopt_pointer") < 0 || !is_array_type(arguments[0]) || read_pointer(arguments + 1, &draft) < 0) return NULL;
+    if (arity(n, 12, "adopt_pointer") < 0 || !is_array_type(arguments[0]) || read_pointer(arguments + 1, &draft) < 0)
+        return NULL;
     int take = PyObject_IsTrue(arguments[11]);
     if (take < 0) return NULL;
     Owner *owner = take ? NULL : owner_of_pointer(arguments[10]);
@@ -174,7 +182,8 @@ static PyObject *adopt_pointer(PyObject *Py_UNUSED(module), PyObject *const *arg
  *              shape, strides, readonly, owner, producer) */
 static PyObject *adopt_device_pointer(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Draft draft;
-    if (arity(n, 12, "adopt_device") < 0 || !is_array_type(arguments[0]) || read_pointer(arguments + 1, &draft) < 0) return NULL;
+    if (arity(n, 12, "adopt_device") < 0 || !is_array_type(arguments[0]) || read_pointer(arguments + 1, &draft) < 0)
+        return NULL;
     uint64_t producer = PyLong_AsUnsignedLongLong(arguments[11]);
     if (producer == (uint64_t)-1 && PyErr_Occurred()) return NULL;
     Owner *owner = owner_new(arguments[10], NULL);
@@ -253,18 +262,25 @@ static PyObject *bytes_of(PyObject *Py_UNUSED(module), PyObject *object) {
     if (((Array *)object)->closed) return array_freed((Array *)object);
     if (!facts || !(array->flags & HAMR_HOST_REACHABLE) || !array_contiguous(array, 0))
         return PyErr_Format(PyExc_ValueError, "the elements do not lie in C order in host memory");
-    return PyBytes_FromStringAndSize((const char *)(uintptr_t)array->pointer, (Py_ssize_t)(array_count(array) * facts->size));
+    return PyBytes_FromStringAndSize((const char *)(uintptr_t)array->pointer,
+                                     (Py_ssize_t)(array_count(array) * facts->size));
 }
 
 PyMethodDef create_functions[] = {
-    {"create", FAST(create), METH_FASTCALL, "create(type, element, allocator, device, stream, transfer, shape, value): new memory."},
+    {"create", FAST(create), METH_FASTCALL,
+     "create(type, element, allocator, device, stream, transfer, shape, value): new memory."},
     {"create_cached", FAST(create_cached), METH_FASTCALL,
-     "create_cached(type, element, allocator, device, stream, transfer, shape, number, generation): memory of a caching allocator."},
+     "create_cached(type, element, allocator, device, stream, transfer, shape, number, generation): memory of a "
+     "caching allocator."},
     {"adopt_pointer", FAST(adopt_pointer), METH_FASTCALL,
-     "adopt_pointer(type, element, allocator, device, stream, transfer, pointer, shape, strides, readonly, owner, take): share memory at an address."},
+     "adopt_pointer(type, element, allocator, device, stream, transfer, pointer, shape, strides, readonly, owner, "
+     "take): share memory at an address."},
     {"adopt_device", FAST(adopt_device_pointer), METH_FASTCALL,
-     "adopt_device(type, element, allocator, device, stream, transfer, pointer, shape, strides, readonly, owner, producer): share device memory at an address."},
-    {"view", FAST(view), METH_FASTCALL, "view(type, source, offset, shape, strides, element): some of source's elements, in place; or its bytes as elements of a type, unless that is 0."},
+     "adopt_device(type, element, allocator, device, stream, transfer, pointer, shape, strides, readonly, owner, "
+     "producer): share device memory at an address."},
+    {"view", FAST(view), METH_FASTCALL,
+     "view(type, source, offset, shape, strides, element): some of source's elements, in place; or its bytes as "
+     "elements of a type, unless that is 0."},
     {"scalar", scalar, METH_O, "scalar(value): a number as an array without dimensions, or None."},
     {"bytes_of", bytes_of, METH_O, "bytes_of(array): the bytes of elements in host memory in C order."},
     {NULL, NULL, 0, NULL},

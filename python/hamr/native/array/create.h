@@ -1,6 +1,5 @@
 /* New arrays from what Python says of them. */
-#ifndef HAMR_ARRAY_CREATE_H
-#define HAMR_ARRAY_CREATE_H
+#pragma once
 
 #include "base/python.h"
 #include "plain/layout.h"
@@ -9,5 +8,3 @@
 int create_draft(Draft *draft, void *value, int32_t value_element);
 PyObject *array_of_number(PyObject *value); /* as an array without dimensions, or None; NULL with an exception */
 extern PyMethodDef create_functions[];
-
-#endif

@@ -20,7 +20,8 @@ const hamr_devices *default_stream_driver(const Array *self) {
     if (type != kDLCUDA && type != kDLCUDAManaged) return NULL;
     const hamr_devices *devices = functions ? functions->devices : NULL;
     void *context = NULL;
-    if (!devices || device < 0 || device >= devices->cuda_count || !devices->cuda_query || !devices->cuda_contexts) return NULL;
+    if (!devices || device < 0 || device >= devices->cuda_count || !devices->cuda_query || !devices->cuda_contexts)
+        return NULL;
     if (devices->cuda_context(&context) != 0 || !context || context != devices->cuda_contexts[device]) return NULL;
     return devices;
 }
@@ -72,7 +73,9 @@ int array_has_own_order(const Array *self) {
 int default_stream_download(const Array *self, void *target, int64_t size, hamr_error **error) {
     const Block *block = self->block;
     if (size <= 0 || size > MOST_DOWNLOAD || !array_contiguous(&self->array, 0)) return 0;
-    if (memory_kind(self->array.allocator) != HAMR_DEVICE_ONLY || !block || !block->memory.token || !block->memory.marks || array_has_own_order(self)) return 0;
+    if (memory_kind(self->array.allocator) != HAMR_DEVICE_ONLY || !block || !block->memory.token ||
+        !block->memory.marks || array_has_own_order(self))
+        return 0;
     const hamr_devices *devices = default_stream_driver(self);
     if (!devices || !devices->cuda_download || number_at(devices->kept) || number_at(devices->tracing)) return 0;
     if (size > ASK_DOWNLOAD && !default_stream_idle(self)) return 0;

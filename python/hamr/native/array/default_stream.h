@@ -1,6 +1,5 @@
 /* The default stream of an array's device, where C may ask the driver itself. */
-#ifndef HAMR_ARRAY_DEFAULT_STREAM_H
-#define HAMR_ARRAY_DEFAULT_STREAM_H
+#pragma once
 
 #include "array/array.h"
 
@@ -13,5 +12,3 @@ int default_stream_idle(const Array *self); /* whether it is known to have nothi
 int array_has_own_order(const Array *self);
 /* Copies size bytes of elements to the host by the driver alone. 0: the core must do it. */
 int default_stream_download(const Array *self, void *target, int64_t size, hamr_error **error);
-
-#endif

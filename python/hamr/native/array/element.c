@@ -49,7 +49,8 @@ static int32_t allocator_for(int32_t allocator) {
 /* Who watches memory is told of it by the core. */
 static int host_has_it(const Array *self) {
     const Block *block = self->block;
-    return block && self->array.flags & HAMR_HOST_REACHABLE && !is_of_device(self->array.allocator) && !block_foreign_work(block) &&
+    return block && self->array.flags & HAMR_HOST_REACHABLE && !is_of_device(self->array.allocator) &&
+        !block_foreign_work(block) &&
            !marks_at(block->memory.marks) && !__atomic_load_n(&stacks_wanted, __ATOMIC_RELAXED);
 }
 
@@ -106,6 +107,7 @@ static PyObject *element(PyObject *Py_UNUSED(module), PyObject *const *arguments
 
 PyMethodDef array_element_functions[] = {
     {"element", FAST(element), METH_FASTCALL,
-     "element(type, array, key): the element at a key of one int for each dimension, as an array without dimensions that nobody writes to; None for any other key."},
+     "element(type, array, key): the element at a key of one int for each dimension, as an array without dimensions "
+     "that nobody writes to; None for any other key."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,6 +1,5 @@
 /* What the core does with an array while nobody else changes it. */
-#ifndef HAMR_ARRAY_IN_TURN_H
-#define HAMR_ARRAY_IN_TURN_H
+#pragma once
 
 #include "array/array.h"
 #include "base/python.h"
@@ -11,5 +10,3 @@ typedef enum { DONE, FAILED, FREED, UNKNOWN_MEMORY, NO_LIBRARY } Outcome;
  * when the core is loaded, after UNKNOWN_MEMORY when the core knows the memory and prepare,
  * which may be NULL, has returned 0 and not -1 with an exception. */
 Outcome in_turn(Array *self, Outcome (*run)(Array *self, void *state), int (*prepare)(void *state), void *state);
-
-#endif

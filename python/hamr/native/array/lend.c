@@ -61,7 +61,8 @@ static hamr_error *end(Array *source, Array *handle, uint64_t access, int commit
 static PyObject *open_access(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *object;
     Opening opening = {.access = 0};
-    if (!PyArg_ParseTuple(arguments, "O!iii", array_type, &object, &opening.space, &opening.device, &opening.mode)) return NULL;
+    if (!PyArg_ParseTuple(arguments, "O!iii", array_type, &object, &opening.space, &opening.device, &opening.mode))
+        return NULL;
     OPEN(object);
     if (array_usable((Array *)object) < 0) return NULL;
     Outcome outcome;
@@ -73,7 +74,8 @@ static PyObject *open_access(PyObject *Py_UNUSED(module), PyObject *arguments) {
         outcome = opening.source ? in_turn((Array *)object, run, NULL, &opening) : FAILED;
     } while (opening.error && core_relieves(&relief, &opening.error, NULL));
     relief_end(&relief);
-    if (opening.error && opening.error->kind == HAMR_INTERRUPTED && opening.access && opening.result.generation == core_generation) {
+    if (opening.error && opening.error->kind == HAMR_INTERRUPTED && opening.access &&
+        opening.result.generation == core_generation) {
         /* The access has been opened in the last moment, and nobody is told of it. */
         hamr_error *late = end(opening.source, NULL, opening.access, 0);
         if (late) core_functions()->free(late);
@@ -85,7 +87,9 @@ static PyObject *open_access(PyObject *Py_UNUSED(module), PyObject *arguments) {
     if (outcome == DONE) {
         uint64_t generation = opening.result.generation;
         handle = access_handle(&opening.result, opening.source, opening.space);
-        if (handle) both = Py_BuildValue("(N(OKK))", handle, opening.source, (unsigned long long)opening.access, (unsigned long long)generation);
+        if (handle)
+            both = Py_BuildValue("(N(OKK))", handle, opening.source, (unsigned long long)opening.access,
+                                 (unsigned long long)generation);
         if (!both && generation == core_generation) {
             Raised raised = raised_take();
             hamr_error *error = end(opening.source, NULL, opening.access, 0);
@@ -104,7 +108,9 @@ static PyObject *end_access(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Array *handle, *source;
     unsigned long long access, generation;
     int commit;
-    if (!PyArg_ParseTuple(arguments, "O!(O!KK)p", array_type, &handle, array_type, &source, &access, &generation, &commit)) return NULL;
+    if (!PyArg_ParseTuple(arguments, "O!(O!KK)p", array_type, &handle, array_type, &source, &access, &generation,
+                          &commit))
+        return NULL;
     if (generation != core_generation) {
         if (commit && handle->temporary && !(handle->array.flags & HAMR_READ_ONLY)) return core_forked(), NULL;
         Py_RETURN_NONE;
@@ -124,7 +130,10 @@ static PyObject *end_access(PyObject *Py_UNUSED(module), PyObject *arguments) {
 }
 
 PyMethodDef lend_functions[] = {
-    {"open_access", open_access, METH_VARARGS, "open_access(array, space, device, mode) -> (handle, opened): elements for code that reads (0), writes (1) or both (2)."},
-    {"end_access", end_access, METH_VARARGS, "end_access(handle, opened, commit): the elements are the array's again, with commit as they were written."},
+    {"open_access", open_access, METH_VARARGS,
+     "open_access(array, space, device, mode) -> (handle, opened): elements for code that reads (0), writes (1) or "
+     "both (2)."},
+    {"end_access", end_access, METH_VARARGS,
+     "end_access(handle, opened, commit): the elements are the array's again, with commit as they were written."},
     {NULL, NULL, 0, NULL},
 };

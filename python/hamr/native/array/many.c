@@ -62,7 +62,8 @@ static PyObject *copy_many(PyObject *Py_UNUSED(module), PyObject *const *argumen
     int done = pin_all(&pairs, arguments[0], arguments[1]) == 0 && (pairs.count == 0 || core_load() == 0);
     const hamr_functions *functions = done ? core_functions() : NULL;
     if (functions && pairs.count > 0) {
-        PATIENT_CALL(error, pairs.arrays[0], functions->copy_many(pairs.count, pairs.arrays, pairs.arrays + pairs.count, transfer));
+        PATIENT_CALL(error, pairs.arrays[0], functions->copy_many(pairs.count, pairs.arrays, pairs.arrays + pairs.count,
+                                                                  transfer));
     }
     if (error) core_raise(error);
     unpin(&pairs);
@@ -71,6 +72,8 @@ static PyObject *copy_many(PyObject *Py_UNUSED(module), PyObject *const *argumen
 }
 
 PyMethodDef many_functions[] = {
-    {"copy_many", FAST(copy_many), METH_FASTCALL, "copy_many(destinations, sources, transfer): set the elements of each array of a list from those of another, broadcast; transfer -1 is each array's own."},
+    {"copy_many", FAST(copy_many), METH_FASTCALL,
+     "copy_many(destinations, sources, transfer): set the elements of each array of a list from those of another, "
+     "broadcast; transfer -1 is each array's own."},
     {NULL, NULL, 0, NULL},
 };

@@ -39,7 +39,8 @@ static int order_settled(Array *self) {
 static int stream_is_anothers(const Array *self) {
     const hamr_functions *functions = core_functions();
     int current = 0;
-    if (memory_kind(self->array.allocator) != HAMR_MANAGED || !functions || functions->devices->cuda_count < 2) return 0;
+    if (memory_kind(self->array.allocator) != HAMR_MANAGED || !functions || functions->devices->cuda_count < 2)
+        return 0;
     return functions->devices->cuda_current(&current) != 0 || current != self->array.device;
 }
 
@@ -80,7 +81,8 @@ static int follow_default(const Array *self, uint64_t stream) {
         events[device] = NULL;
         return 0;
     }
-    return devices->cuda_record(events[device], LEGACY_STREAM) == 0 && devices->cuda_wait(stream, events[device], 0) == 0;
+    return devices->cuda_record(events[device], LEGACY_STREAM) == 0 &&
+        devices->cuda_wait(stream, events[device], 0) == 0;
 }
 
 int order_before(Array *self, uint64_t stream) {

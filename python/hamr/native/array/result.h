@@ -1,6 +1,5 @@
 /* Where the Go core writes the description of a result. */
-#ifndef HAMR_ARRAY_RESULT_H
-#define HAMR_ARRAY_RESULT_H
+#pragma once
 
 #include "array/array.h"
 #include "base/python.h"
@@ -19,5 +18,3 @@ int result_block(Result *result, Array *from, Block **spare, Block **block); /* 
 /* Makes the array that result describes. NULL: an error. */
 Array *result_array(Result *result, PyTypeObject *type, Array *source);
 void result_end(Result *result); /* gives back memory that nobody took */
-
-#endif

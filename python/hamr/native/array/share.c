@@ -79,7 +79,8 @@ static PyObject *share_pinned(PyTypeObject *type, Array *source, hamr_sharing *s
 /* share(type, array, copying, readonly, stored) */
 static PyObject *share(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     hamr_sharing sharing; /* most of which is neither set nor touched */
-    if (arity(n, 5, "share") < 0 || !is_shared_handle_type(arguments[0]) || !is_array(arguments[1]) || read_int32(arguments[2], "copying", &sharing.copying) < 0)
+    if (arity(n, 5, "share") < 0 || !is_shared_handle_type(arguments[0]) || !is_array(arguments[1]) ||
+        read_int32(arguments[2], "copying", &sharing.copying) < 0)
         return NULL;
     int read_only = PyObject_IsTrue(arguments[3]);
     if (read_only < 0) return NULL;
@@ -115,7 +116,8 @@ enum { MOST = 16 }; /* descriptors that the core is told of, which takes no more
 static int read_descriptors(PyObject *list, int32_t *numbers, int32_t *count) {
     Py_ssize_t n = PyList_Size(list);
     if (n < 0) return -1;
-    if (n > MOST) return RAISE(PyExc_ValueError, "descriptors are %zd: accepted are at most %d", n, HAMR_FRAME_DESCRIPTORS);
+    if (n > MOST)
+        return RAISE(PyExc_ValueError, "descriptors are %zd: accepted are at most %d", n, HAMR_FRAME_DESCRIPTORS);
     *count = (int32_t)n;
     for (int32_t i = 0; i < *count; i++)
         if (read_int32(PyList_GetItem(list, i), "a descriptor", &numbers[i]) < 0) return -1;
@@ -123,7 +125,8 @@ static int read_descriptors(PyObject *list, int32_t *numbers, int32_t *count) {
 }
 
 /* Of a frame and its descriptors, which stay the caller's. */
-static PyObject *open_frame(PyTypeObject *type, const void *frame, Py_ssize_t bytes, const int32_t *descriptors, int32_t count) {
+static PyObject *open_frame(PyTypeObject *type, const void *frame, Py_ssize_t bytes, const int32_t *descriptors,
+                            int32_t count) {
     Draft draft;
     hamr_opened_elements opened;
     if (core_load() < 0) return NULL;
@@ -146,14 +149,17 @@ static PyObject *open_shared(PyObject *Py_UNUSED(module), PyObject *const *argum
     int32_t numbers[MOST], count;
     char *frame;
     Py_ssize_t bytes;
-    if (arity(n, 3, "open_shared") < 0 || !is_array_type(arguments[0]) || PyBytes_AsStringAndSize(arguments[1], &frame, &bytes) < 0 ||
+    if (arity(n, 3, "open_shared") < 0 || !is_array_type(arguments[0]) ||
+        PyBytes_AsStringAndSize(arguments[1], &frame, &bytes) < 0 ||
         read_descriptors(arguments[2], numbers, &count) < 0)
         return NULL;
     return open_frame((PyTypeObject *)arguments[0], frame, bytes, numbers, count);
 }
 
 static PyObject *open_received(PyTypeObject *type, const Received *received) {
-    if (received->lost) return PyErr_Format(PyExc_ValueError, "descriptors were lost: more came than a handle has, or this process has no room");
+    if (received->lost)
+        return PyErr_Format(PyExc_ValueError,
+                            "descriptors were lost: more came than a handle has, or this process has no room");
     if (!received->bytes) return PyErr_Format(PyExc_EOFError, "the socket's other end was closed: no handle came");
     return open_frame(type, received->frame, received->bytes, received->descriptors, received->count);
 }
@@ -195,12 +201,17 @@ int share_setup(void) {
 
 PyMethodDef share_functions[] = {
     {"share", FAST(share), METH_FASTCALL,
-     "share(type, array, copying, readonly, stored) -> handle: what other processes open the elements by, whose work is waited for. "
+     "share(type, array, copying, readonly, stored) -> handle: what other processes open the elements by, whose work "
+     "is waited for. "
      "stored(owner) tells the token of the store's object that keeps the memory, or 0."},
-    {"open_shared", FAST(open_shared), METH_FASTCALL, "open_shared(type, frame, descriptors) -> array: what share() was called for, in whatever process. The descriptors, a list, stay the caller's."},
+    {"open_shared", FAST(open_shared), METH_FASTCALL,
+     "open_shared(type, frame, descriptors) -> array: what share() was called for, in whatever process. The "
+     "descriptors, a list, stay the caller's."},
     {"receive_shared", FAST(receive_shared), METH_FASTCALL,
-     "receive_shared(type, socket) -> array: open_shared() of what comes; None, and nothing was received, where Python's own way is to be tried: of a stream, of what is no UNIX socket, "
+     "receive_shared(type, socket) -> array: open_shared() of what comes; None, and nothing was received, where "
+     "Python's own way is to be tried: of a stream, of what is no UNIX socket, "
      "and where nothing comes at once or there is an error."},
-    {"leave_opened", leave_opened, METH_NOARGS, "leave_opened(): in a forked child, close what says that it has what its parent has opened."},
+    {"leave_opened", leave_opened, METH_NOARGS,
+     "leave_opened(): in a forked child, close what says that it has what its parent has opened."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,10 +1,7 @@
 /* Elements that other processes have in place, without a server. */
-#ifndef HAMR_ARRAY_SHARE_H
-#define HAMR_ARRAY_SHARE_H
+#pragma once
 
 #include "base/python.h"
 
 int share_setup(void); /* 0, or -1 with an exception */
 extern PyMethodDef share_functions[];
-
-#endif

@@ -44,14 +44,16 @@ ssize_t frame_send(int number, const char *frame, Py_ssize_t bytes, const int32_
 void frame_receive(int number, Received *into) {
     Control control;
     struct iovec part = {.iov_base = into->frame, .iov_len = sizeof into->frame};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room,
+                             .msg_controllen = sizeof control.room};
     into->count = 0;
     into->bytes = recvmsg(number, &message, MSG_CMSG_CLOEXEC);
     if (into->bytes < 0) return;
     into->lost = (message.msg_flags & MSG_CTRUNC) != 0;
     for (struct cmsghdr *each = CMSG_FIRSTHDR(&message); each; each = CMSG_NXTHDR(&message, each)) {
         if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
-        size_t n = (each->cmsg_len - CMSG_LEN(0)) / sizeof(int32_t), room = HAMR_FRAME_DESCRIPTORS - (size_t)into->count;
+        size_t n = (each->cmsg_len - CMSG_LEN(0)) / sizeof(int32_t),
+            room = HAMR_FRAME_DESCRIPTORS - (size_t)into->count;
         if (n > room) n = room; /* there is room for no more */
         memcpy(into->descriptors + into->count, CMSG_DATA(each), n * sizeof(int32_t));
         into->count += (int32_t)n;

@@ -1,6 +1,5 @@
 /* Frames and their descriptors over UNIX sockets. */
-#ifndef HAMR_ARRAY_SHARE_SOCKET_H
-#define HAMR_ARRAY_SHARE_SOCKET_H
+#pragma once
 
 #include "base/python.h"
 #include "hamr/functions.h"
@@ -21,5 +20,3 @@ int socket_of(PyObject *connection, int *type); /* a UNIX socket's descriptor, a
 ssize_t frame_send(int number, const char *frame, Py_ssize_t bytes, const int32_t *descriptors, int32_t count);
 void frame_receive(int number, Received *into); /* as recvmsg, once: sockets that keep messages apart */
 void close_descriptors(const int32_t *descriptors, int32_t count);
-
-#endif

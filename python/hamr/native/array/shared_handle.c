@@ -49,9 +49,13 @@ static PyObject *handle_make(PyTypeObject *type, PyObject *arguments, PyObject *
     PyObject *frame, *numbers;
     hamr_sharing sharing;
     int copied, read_only;
-    if (!PyArg_ParseTuple(arguments, "SO!pp:SharedHandle", &frame, &PyTuple_Type, &numbers, &copied, &read_only)) return NULL;
+    if (!PyArg_ParseTuple(arguments, "SO!pp:SharedHandle", &frame, &PyTuple_Type, &numbers, &copied, &read_only))
+        return NULL;
     Py_ssize_t n = PyTuple_Size(numbers), bytes = PyBytes_Size(frame);
-    if (n > HAMR_FRAME_DESCRIPTORS || bytes > HAMR_LONGEST_FRAME) return PyErr_Format(PyExc_ValueError, "a handle of %zd bytes and %zd descriptors: accepted are at most %d and %d", bytes, n, HAMR_LONGEST_FRAME, HAMR_FRAME_DESCRIPTORS);
+    if (n > HAMR_FRAME_DESCRIPTORS || bytes > HAMR_LONGEST_FRAME)
+        return PyErr_Format(PyExc_ValueError,
+                            "a handle of %zd bytes and %zd descriptors: accepted are at most %d and %d", bytes, n,
+                            HAMR_LONGEST_FRAME, HAMR_FRAME_DESCRIPTORS);
     for (Py_ssize_t i = 0; i < n; i++)
         if (read_int32(PyTuple_GetItem(numbers, i), "a descriptor", &sharing.descriptors[i]) < 0) return NULL;
     sharing.count = (int32_t)n;
@@ -164,7 +168,9 @@ static PyMethodDef methods[] = {
     {"close", handle_close, METH_NOARGS, "Let go of it; closing twice is harmless. What was opened by it lasts."},
     {"_begin", handle_begin, METH_NOARGS, "_begin() -> (frame, descriptors), which are not closed before _end()."},
     {"_end", handle_end, METH_NOARGS, "_end(): what _begin() has begun is over."},
-    {"_send", handle_send, METH_O, "_send(socket) -> bytes: what is left to be sent of the frame, whose first byte has the descriptors with it; the handle itself where nothing was sent."},
+    {"_send", handle_send, METH_O,
+     "_send(socket) -> bytes: what is left to be sent of the frame, whose first byte has the descriptors with it; the "
+     "handle itself where nothing was sent."},
     {NULL, NULL, 0, NULL},
 };
 

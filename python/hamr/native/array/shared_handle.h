@@ -1,6 +1,5 @@
 /* What other processes open elements by: the base of hamr.SharedHandle. */
-#ifndef HAMR_ARRAY_SHARED_HANDLE_H
-#define HAMR_ARRAY_SHARED_HANDLE_H
+#pragma once
 
 #include "base/python.h"
 #include "hamr/functions.h"
@@ -9,5 +8,3 @@
 PyObject *shared_handle_new(PyTypeObject *type, const hamr_sharing *sharing, uint64_t lent);
 int is_shared_handle_type(PyObject *type); /* or 0, with an exception */
 int shared_handle_setup(PyObject *module); /* 0, or -1 with an exception */
-
-#endif

@@ -59,7 +59,8 @@ Array *array_pin(Array *self) {
 
 Array *array_pinned(Array *self) {
     const Block *block = self->block;
-    int told = !block || (block->memory.token && block->memory.generation == core_generation && self->array.memory == block->memory.token);
+    int told = !block || (block->memory.token && block->memory.generation == core_generation &&
+                          self->array.memory == block->memory.token);
     return self->fixed && !self->closed && told ? (Array *)Py_NewRef((PyObject *)self) : array_pin(self);
 }
 

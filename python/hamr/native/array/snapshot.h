@@ -1,6 +1,5 @@
 /* Arrays as they are now, which do not change with the buffer. */
-#ifndef HAMR_ARRAY_SNAPSHOT_H
-#define HAMR_ARRAY_SNAPSHOT_H
+#pragma once
 
 #include "array/array.h"
 #include "base/python.h"
@@ -13,5 +12,3 @@ Array *array_pinned(Array *self); /* itself, if it is what array_pin returns alr
 PyObject *array_method_snapshot(PyObject *object, PyObject *type);
 PyObject *array_method_pin(PyObject *object, PyObject *unused);
 PyObject *array_method_keep(PyObject *object, PyObject *snapshot);
-
-#endif

@@ -57,7 +57,9 @@ int turn_begin(Turn **at) {
     unsigned long thread = PyThread_get_thread_ident();
     /* An error that CPython 3.11 makes may run a finaliser. The change has failed then. */
     if (turn->depth && turn->thread == thread) {
-        if (turn->reading) return RAISE(PyExc_RuntimeError, "a signal's handler cannot change a buffer in the middle of a change of it");
+        if (turn->reading)
+            return RAISE(PyExc_RuntimeError,
+                         "a signal's handler cannot change a buffer in the middle of a change of it");
         turn->depth++;
         return 0;
     }

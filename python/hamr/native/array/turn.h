@@ -1,6 +1,5 @@
 /* Whose it is to change an object: one thread after the other. */
-#ifndef HAMR_ARRAY_TURN_H
-#define HAMR_ARRAY_TURN_H
+#pragma once
 
 #include "base/python.h"
 
@@ -16,5 +15,3 @@ int turn_wait(Turn *const *turn); /* until no other thread changes the object; -
 int turn_wait_both(Turn *const *a, Turn *const *b);
 int turn_is_taken(const Turn *turn); /* by any thread */
 void turn_free(Turn *turn);
-
-#endif

@@ -67,7 +67,9 @@ static PyObject *settled(PyObject *Py_UNUSED(module), PyObject *array) {
 }
 
 PyMethodDef wait_functions[] = {
-    {"settle", settle, METH_O, "settle(array): wait until all work on the elements is over; raises what went wrong on the device."},
-    {"settled", settled, METH_O, "settled(array) -> bool: whether settle() would return, or raise, at once; raises what it would."},
+    {"settle", settle, METH_O,
+     "settle(array): wait until all work on the elements is over; raises what went wrong on the device."},
+    {"settled", settled, METH_O,
+     "settled(array) -> bool: whether settle() would return, or raise, at once; raises what it would."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,6 +1,5 @@
 /* Waiting for work on an array. */
-#ifndef HAMR_ARRAY_WAIT_H
-#define HAMR_ARRAY_WAIT_H
+#pragma once
 
 #include "array/array.h"
 #include "base/python.h"
@@ -9,5 +8,3 @@ int array_wait_pinned(Array *source); /* array_wait of what array_pin returned *
 /* Waits for all work on the elements. 0, or -1 with an exception: the device's error, or a signal's. */
 int array_wait(Array *self);
 extern PyMethodDef wait_functions[];
-
-#endif

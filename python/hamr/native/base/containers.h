@@ -1,6 +1,5 @@
 /* Containers of Python's that are filled one item after the other. */
-#ifndef HAMR_BASE_CONTAINERS_H
-#define HAMR_BASE_CONTAINERS_H
+#pragma once
 
 #include "base/python.h"
 
@@ -12,5 +11,3 @@ void set_put(PyObject **set, PyObject *item);
 
 /* Makes the names what the texts are, once: 0, or -1 with an exception. */
 int intern_names(PyObject **names, const char *const *texts, int count);
-
-#endif

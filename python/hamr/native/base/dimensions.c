@@ -6,7 +6,8 @@
 int read_dimensions(PyObject *tuple, const char *name, int64_t *values) {
     if (!PyTuple_Check(tuple)) return RAISE(PyExc_TypeError, "%s is %R: accepted is a tuple of int", name, tuple);
     Py_ssize_t n = PyTuple_Size(tuple);
-    if (n > HAMR_MAX_DIMENSIONS) return RAISE(PyExc_ValueError, "%s has %zd dimensions: at most %d are supported", name, n, HAMR_MAX_DIMENSIONS);
+    if (n > HAMR_MAX_DIMENSIONS)
+        return RAISE(PyExc_ValueError, "%s has %zd dimensions: at most %d are supported", name, n, HAMR_MAX_DIMENSIONS);
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = PyTuple_GetItem(tuple, i);
         long long value = PyLong_AsLongLong(item);

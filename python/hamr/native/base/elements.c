@@ -43,7 +43,8 @@ int32_t element_from_format(const char *format, Py_ssize_t itemsize) {
     if (!by_code['c']) read_formats();
     if (!format || !*format) format = "B";
     /* The order of one byte means nothing. */
-    if (*format == '@' || *format == '=' || *format == '<' || (itemsize == 1 && (*format == '>' || *format == '!'))) format++;
+    if (*format == '@' || *format == '=' || *format == '<' || (itemsize == 1 && (*format == '>' || *format == '!')))
+        format++;
     unsigned char first = (unsigned char)format[0], second = first ? (unsigned char)format[1] : 0;
     if (first >= 128 || second >= 128) return HAMR_INVALID;
     if (!second) {
@@ -67,7 +68,8 @@ static int from_integer(PyObject *value, unsigned char bytes[16], int32_t *eleme
     unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(value) : (unsigned long long)-1;
     if (large == (unsigned long long)-1 && (overflow < 0 || PyErr_Occurred())) {
         if (overflow < 0 || PyErr_ExceptionMatches(PyExc_OverflowError))
-            PyErr_Format(PyExc_ValueError, "value %R does not fit any integer type: accepted are -2**63 ... 2**64-1", value);
+            PyErr_Format(PyExc_ValueError, "value %R does not fit any integer type: accepted are -2**63 ... 2**64-1",
+                         value);
         return -1;
     }
     memcpy(bytes, &large, sizeof large);

@@ -47,7 +47,8 @@ void exclusive_forget(void) {
  * kind, each of which calls what is in its place of a table. */
 #define TEN(of, n) of(n##0) of(n##1) of(n##2) of(n##3) of(n##4) of(n##5) of(n##6) of(n##7) of(n##8) of(n##9)
 #define HUNDRED(of) \
-    TEN(of, 10) TEN(of, 11) TEN(of, 12) TEN(of, 13) TEN(of, 14) TEN(of, 15) TEN(of, 16) TEN(of, 17) TEN(of, 18) TEN(of, 19)
+    TEN(of, 10) TEN(of, 11) TEN(of, 12) TEN(of, 13) TEN(of, 14) \
+    TEN(of, 15) TEN(of, 16) TEN(of, 17) TEN(of, 18) TEN(of, 19)
 #define FIRST 100
 
 typedef void (*Function)(void);
@@ -76,20 +77,24 @@ HUNDRED(BINARY)
 static const Function binary_callers[] = {HUNDRED(BINARY_NAME)};
 
 static Function fast_called[100];
-#define FASTCALL(n) CALLER(fast, PyObject *, (PyObject *self, PyObject *const *arguments, Py_ssize_t count), (self, arguments, count), n)
+#define FASTCALL(n) \
+    CALLER(fast, PyObject *, (PyObject *self, PyObject *const *arguments, Py_ssize_t count), \
+           (self, arguments, count), n)
 #define FASTCALL_NAME(n) (Function)fast_##n,
 HUNDRED(FASTCALL)
 static const Function fast_callers[] = {HUNDRED(FASTCALL_NAME)};
 
 static Function named_called[100];
 #define NAMED(n) \
-    CALLER(named, PyObject *, (PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names), (self, arguments, count, names), n)
+    CALLER(named, PyObject *, (PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names), \
+           (self, arguments, count, names), n)
 #define NAMED_NAME(n) (Function)named_##n,
 HUNDRED(NAMED)
 static const Function named_callers[] = {HUNDRED(NAMED_NAME)};
 
 static Function ternary_called[10];
-#define TERNARY(n) CALLER(ternary, PyObject *, (PyObject *self, PyObject *arguments, PyObject *names), (self, arguments, names), n)
+#define TERNARY(n) \
+    CALLER(ternary, PyObject *, (PyObject *self, PyObject *arguments, PyObject *names), (self, arguments, names), n)
 #define TERNARY_NAME(n) (Function)ternary_##n,
 TEN(TERNARY, 10)
 static const Function ternary_callers[] = {TEN(TERNARY_NAME, 10)};
@@ -142,8 +147,9 @@ static Function release_called[10];
 TEN(RELEASE, 10)
 static const Function release_callers[] = {TEN(RELEASE_NAME, 10)};
 
-static const Kind binary = KIND(binary), fast = KIND(fast), named = KIND(named), ternary = KIND(ternary), unary = KIND(unary),
-                  question = KIND(question), length = KIND(length), exporter = KIND(exporter), end = KIND(end), release = KIND(release);
+static const Kind binary = KIND(binary), fast = KIND(fast), named = KIND(named), ternary = KIND(ternary),
+                  unary = KIND(unary), question = KIND(question), length = KIND(length), exporter = KIND(exporter),
+                  end = KIND(end), release = KIND(release);
 
 /* What calls a function in the section: one that does already is its own. NULL, with an exception. */
 static Function caller_of(const Kind *kind, Function function) {
@@ -165,7 +171,7 @@ static int change_function(PyMethodDef *function) {
     case METH_VARARGS: kind = &binary; break;
     case METH_FASTCALL: kind = &fast; break;
     case METH_FASTCALL | METH_KEYWORDS: kind = &named; break;
-    default: PyErr_Format(PyExc_SystemError, "base/exclusive.c does not know how %s is called", function->ml_name); return -1;
+    default: return RAISE(PyExc_SystemError, "base/exclusive.c does not know how %s is called", function->ml_name);
     }
     Function caller = caller_of(kind, (Function)function->ml_meth);
     if (!caller) return -1;

@@ -5,8 +5,7 @@
  * extension, and CPython leaves it where a thread would let go of the GIL: around
  * Py_BEGIN_ALLOW_THREADS, and where Python code that was called waits for anything. In ordinary
  * builds all of this is nothing. */
-#ifndef HAMR_BASE_EXCLUSIVE_H
-#define HAMR_BASE_EXCLUSIVE_H
+#pragma once
 
 #include "base/python.h"
 
@@ -43,7 +42,5 @@ PyObject *exclusive_function(PyMethodDef *function, PyObject *self, PyObject *mo
 #define exclusive_type PyType_FromModuleAndSpec
 #define exclusive_functions PyModule_AddFunctions
 #define exclusive_function PyCFunction_NewEx
-
-#endif
 
 #endif

@@ -1,8 +1,5 @@
 /* Whether the calling thread has Python's lock: asked by code that comes without a word of it. */
-#ifndef HAMR_BASE_LOCK_H
-#define HAMR_BASE_LOCK_H
+#pragma once
 
 int lock_held(void); /* and runs the interpreter that imported this module */
 int lock_setup(void);
-
-#endif

@@ -17,6 +17,7 @@ static PyObject *index_of(PyObject *Py_UNUSED(module), PyObject *value) {
 }
 
 PyMethodDef number_functions[] = {
-    {"index", index_of, METH_O, "index(value) -> int: as operator.index, whose module takes longer to import than its use."},
+    {"index", index_of, METH_O,
+     "index(value) -> int: as operator.index, whose module takes longer to import than its use."},
     {NULL, NULL, 0, NULL},
 };

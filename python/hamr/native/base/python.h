@@ -1,7 +1,6 @@
 /* Python's own header, as all files here want it. Everything runs with the GIL held
  * unless it says otherwise. */
-#ifndef HAMR_BASE_PYTHON_H
-#define HAMR_BASE_PYTHON_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -43,5 +42,3 @@ static inline Raised raised_take(void) {
 }
 
 static inline void raised_restore(Raised raised) { PyErr_Restore(raised.type, raised.value, raised.traceback); }
-
-#endif

@@ -1,11 +1,8 @@
 /* The handles of CUDA's that name no object of a stream. */
-#ifndef HAMR_BASE_STREAMS_H
-#define HAMR_BASE_STREAMS_H
+#pragma once
 
 enum {
     UNKNOWN_STREAM = -1,   /* a consumer's, of which nothing is known */
     LEGACY_STREAM = 1,     /* the legacy default stream */
     PER_THREAD_STREAM = 2, /* another stream on every thread */
 };
-
-#endif

@@ -40,7 +40,8 @@ static PyObject *elements(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unuse
 PyMethodDef table_functions[] = {
     {"space_names", space_names, METH_NOARGS, "space_names(): the name of each space, by number."},
     {"allocator_table", allocators, METH_NOARGS,
-     "allocator_table(): (name, kind, reach, ordered, DLPack's device type, backend, exportable, shared) of each allocator."},
+     "allocator_table(): (name, kind, reach, ordered, DLPack's device type, backend, exportable, shared) of each "
+     "allocator."},
     {"element_table", elements, METH_NOARGS,
      "element_table(): (name, typestr, format, size, DLPack's code) of each element type."},
     {NULL, NULL, 0, NULL},

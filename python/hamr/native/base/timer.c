@@ -17,13 +17,16 @@ static PyObject *set_timer(PyObject *Py_UNUSED(module), PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "id", &descriptor, &seconds)) return NULL;
     time_t whole = (time_t)seconds;
     /* Zero would stop it. */
-    struct itimerspec when = {.it_value = {.tv_sec = whole, .tv_nsec = (long)((seconds - (double)whole) * 999999999.0) + 1}};
+    struct itimerspec when = {.it_value = {.tv_sec = whole,
+                                           .tv_nsec = (long)((seconds - (double)whole) * 999999999.0) + 1}};
     if (timerfd_settime(descriptor, 0, &when, NULL) < 0) return PyErr_SetFromErrno(PyExc_OSError);
     Py_RETURN_NONE;
 }
 
 PyMethodDef timer_functions[] = {
-    {"new_timer", new_timer, METH_NOARGS, "new_timer() -> descriptor that can be read once the time of set_timer is over; to be closed."},
-    {"set_timer", set_timer, METH_VARARGS, "set_timer(descriptor, seconds): anew from now on; what was over is forgotten."},
+    {"new_timer", new_timer, METH_NOARGS,
+     "new_timer() -> descriptor that can be read once the time of set_timer is over; to be closed."},
+    {"set_timer", set_timer, METH_VARARGS,
+     "set_timer(descriptor, seconds): anew from now on; what was over is forgotten."},
     {NULL, NULL, 0, NULL},
 };

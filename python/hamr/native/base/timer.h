@@ -1,8 +1,5 @@
-#ifndef HAMR_BASE_TIMER_H
-#define HAMR_BASE_TIMER_H
+#pragma once
 
 #include "base/python.h"
 
 extern PyMethodDef timer_functions[];
-
-#endif

@@ -87,7 +87,8 @@ static PyObject *before_fork(PyObject *Py_UNUSED(module), PyObject *arguments) {
     int allocator;
     unsigned long long function;
     if (!PyArg_ParseTuple(arguments, "iK", &allocator, &function)) return NULL;
-    if (allocator < 0 || allocator >= HAMR_ALLOCATORS) return PyErr_Format(PyExc_ValueError, "allocator is %d: accepted are 0 ... %d", allocator, HAMR_ALLOCATORS - 1);
+    if (allocator < 0 || allocator >= HAMR_ALLOCATORS)
+        return PyErr_Format(PyExc_ValueError, "allocator is %d: accepted are 0 ... %d", allocator, HAMR_ALLOCATORS - 1);
     /* 0: not used in this process; what its own parent said then stays. */
     if (function) free_functions[allocator] = function;
     Py_RETURN_NONE;
@@ -135,13 +136,18 @@ static PyObject *generation(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unu
 }
 
 PyMethodDef core_methods[] = {
-    {"begin_load", begin_load, METH_NOARGS, "begin_load() -> bool: whether a parent process had begun to load the library, so that this one needs a copy."},
+    {"begin_load", begin_load, METH_NOARGS,
+     "begin_load() -> bool: whether a parent process had begun to load the library, so that this one needs a copy."},
     {"path_in_process", path_in_process, METH_O,
-     "path_in_process(file) -> the file of this process's copy of the library, \"\" where that is file itself, or None: nobody has loaded it."},
+     "path_in_process(file) -> the file of this process's copy of the library, \"\" where that is file itself, or "
+     "None: nobody has loaded it."},
     {"bind", bind, METH_VARARGS, "bind(library, table) -> library: connect with the Go core; the first one stays."},
     {"library", get_library, METH_NOARGS, "library() -> the module of this process's copy of the Go core, or None."},
-    {"before_fork", before_fork, METH_VARARGS, "before_fork(allocator, function): what the child is to free this process's memory of an allocator with, if it is not 0."},
-    {"set_hooks", set_hooks, METH_VARARGS, "set_hooks(load, exceptions): how to load the Go core, and what its kinds of error are."},
+    {"before_fork", before_fork, METH_VARARGS,
+     "before_fork(allocator, function): what the child is to free this process's memory of an allocator with, if it "
+     "is not 0."},
+    {"set_hooks", set_hooks, METH_VARARGS,
+     "set_hooks(load, exceptions): how to load the Go core, and what its kinds of error are."},
     {"bound", bound, METH_NOARGS, "bound() -> bool: whether the Go core is loaded."},
     {"generation", generation, METH_NOARGS, "generation() -> int: changes at each fork."},
     {NULL, NULL, 0, NULL},

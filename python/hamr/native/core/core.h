@@ -1,6 +1,5 @@
 /* The connection with the Go library. */
-#ifndef HAMR_CORE_CORE_H
-#define HAMR_CORE_CORE_H
+#pragma once
 
 #include "base/python.h"
 #include "hamr/functions.h"
@@ -12,5 +11,3 @@ int core_free_directly(int32_t allocator, uint64_t base);
 void core_forget(void);              /* after a fork: the copy was the parent's */
 int core_setup(PyObject *module); /* 0, or -1 with an exception */
 extern PyMethodDef core_methods[];
-
-#endif

@@ -27,7 +27,8 @@ int core_raise_of_store_as(PyObject *classes) {
 static PyObject *class_of(int32_t kind) {
     if (of_store && kind >= HAMR_ERROR_NOT_FOUND && kind < HAMR_STORE_KINDS_END)
         return PyTuple_GetItem(of_store, kind - HAMR_ERROR_NOT_FOUND);
-    return exceptions && kind > 0 && kind < HAMR_ERROR_KIND_COUNT ? PyTuple_GetItem(exceptions, kind - 1) : PyExc_RuntimeError;
+    return exceptions && kind > 0 && kind < HAMR_ERROR_KIND_COUNT ? PyTuple_GetItem(exceptions, kind - 1)
+        : PyExc_RuntimeError;
 }
 
 /* Takes over value. */
@@ -60,7 +61,8 @@ static int give_attributes(PyObject *exception, const hamr_error *error) {
     case HAMR_OUT_OF_MEMORY:
         return give(exception, "size", PyLong_FromLongLong(error->size));
     case HAMR_UNAVAILABLE:
-        return give(exception, "backend", core_text(source)) < 0 ? -1 : give(exception, "tried", core_texts(error->tried));
+        return give(exception, "backend", core_text(source)) < 0 ? -1
+            : give(exception, "tried", core_texts(error->tried));
     case HAMR_DEVICE_ERROR:
         if (give(exception, "api", core_text(source)) < 0 || give(exception, "name", core_text(name)) < 0) return -1;
         return give(exception, "code", PyLong_FromLong(error->code));
@@ -82,7 +84,8 @@ static int give_attributes(PyObject *exception, const hamr_error *error) {
 static void raise_error(const hamr_error *error) {
     PyObject *class = class_of(error->kind), *message = core_text(error->message ? error->message : "");
     PyObject *exception = message ? PyObject_CallFunctionObjArgs(class, message, NULL) : NULL;
-    if (exception && (class == PyExc_RuntimeError || give_attributes(exception, error) == 0)) PyErr_SetObject(class, exception);
+    if (exception && (class == PyExc_RuntimeError || give_attributes(exception, error) == 0))
+        PyErr_SetObject(class, exception);
     Py_XDECREF(message);
     Py_XDECREF(exception);
 }
@@ -139,6 +142,7 @@ static int raise_forked(const char *message) {
 int core_forked_within(void) { return raise_forked("this call is of the parent process"); }
 
 int core_forked(void) {
-    return raise_forked("this device buffer was made before fork(): the driver does not work in a forked child; start processes with "
+    return raise_forked("this device buffer was made before fork(): the driver does not work in a forked child; start "
+                        "processes with "
                         "multiprocessing's spawn or forkserver method, or copy the buffer to the host before the fork");
 }

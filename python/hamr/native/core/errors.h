@@ -1,6 +1,5 @@
 /* The core's errors as Python's. */
-#ifndef HAMR_CORE_ERRORS_H
-#define HAMR_CORE_ERRORS_H
+#pragma once
 
 #include "base/python.h"
 #include "hamr/functions.h"
@@ -15,5 +14,3 @@ hamr_error *core_interruption(void); /* the exception that is set, for core_rais
 PyObject *core_freed(const char *message); /* raises FreedBuffer; NULL */
 int core_forked(void);               /* raises ForkError; -1 */
 int core_forked_within(void);        /* the same, in a call that a handler of a signal has forked in */
-
-#endif

@@ -36,6 +36,7 @@ static PyObject *granting(PyObject *Py_UNUSED(module), PyObject *arguments) {
 
 PyMethodDef granting_methods[] = {
     {"granting", granting, METH_VARARGS,
-     "granting(hook, slow, misses) -> malloc: a function that calls hook, and slow where that has had no memory, as the C function at misses knows."},
+     "granting(hook, slow, misses) -> malloc: a function that calls hook, and slow where that has had no memory, as "
+     "the C function at misses knows."},
     {NULL, NULL, 0, NULL},
 };

@@ -12,7 +12,8 @@ static const hamr_functions *loaded(void) { return core_load() < 0 ? NULL : core
 
 /* Py_BuildValue raises where one of the objects could not be made. */
 static PyObject *backend_row(const hamr_backend *backend) {
-    return Py_BuildValue("(NNNNNi)", core_text(backend->name), core_text(backend->reason), core_texts(backend->tried), core_texts(backend->allocators),
+    return Py_BuildValue("(NNNNNi)", core_text(backend->name), core_text(backend->reason), core_texts(backend->tried),
+                         core_texts(backend->allocators),
                          PyBool_FromLong(backend->available), (int)backend->device_count);
 }
 
@@ -78,7 +79,8 @@ static PyObject *locate(PyObject *Py_UNUSED(module), PyObject *address) {
     const hamr_functions *functions = loaded();
     if (!functions) return NULL;
     hamr_error *error = functions->locate(at, &found);
-    return error ? core_failed(error) : Py_BuildValue("(iiKL)", (int)found.allocator, (int)found.device, (unsigned long long)found.base, (long long)found.size);
+    return error ? core_failed(error) : Py_BuildValue("(iiKL)", (int)found.allocator, (int)found.device,
+                                                      (unsigned long long)found.base, (long long)found.size);
 }
 
 static PyObject *statistics(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
@@ -96,10 +98,16 @@ static PyObject *statistics(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unu
 }
 
 PyMethodDef machine_functions[] = {
-    {"backends", backends, METH_NOARGS, "backends() -> [(name, why it is not available or None, what was tried, allocators, whether it is available, devices)]"},
-    {"describe", describe, METH_VARARGS, "describe(backend, device, whole) -> dict: what is known of a device. whole: an error is raised, not one of the facts."},
+    {"backends", backends, METH_NOARGS,
+     "backends() -> [(name, why it is not available or None, what was tried, allocators, whether it is available, "
+     "devices)]"},
+    {"describe", describe, METH_VARARGS,
+     "describe(backend, device, whole) -> dict: what is known of a device. whole: an error is raised, not one of the "
+     "facts."},
     {"memory_info", memory_info, METH_VARARGS, "memory_info(backend, device) -> (free, total): bytes of a device."},
     {"locate", locate, METH_O, "locate(address) -> (allocator or -1, device, base, size): which memory an address is."},
-    {"statistics", statistics, METH_NOARGS, "statistics() -> [(allocator, live, current, peak, made, adopted, kept, reused)]: of each allocator that was used."},
+    {"statistics", statistics, METH_NOARGS,
+     "statistics() -> [(allocator, live, current, peak, made, adopted, kept, reused)]: of each allocator that was "
+     "used."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,6 +1,5 @@
 /* Operations of the core that take long, on the thread that handles signals. */
-#ifndef HAMR_CORE_PATIENCE_H
-#define HAMR_CORE_PATIENCE_H
+#pragma once
 
 #include "base/python.h"
 #include "hamr/functions.h"
@@ -24,5 +23,3 @@ hamr_error *patience_outcome(hamr_error *error);
         error = patience_outcome(error);         \
         (array)->flags &= ~HAMR_PROMPT;          \
     } while (0)
-
-#endif

@@ -32,7 +32,9 @@ static void keep(char **text, const char *given) {
 
 static int ask(Relief *relief, const hamr_error *error) {
     Raised raised = raised_take();
-    PyObject *both = relieve ? PyObject_CallFunction(relieve, "iLsii", (int)error->code, (long long)error->size, error->source ? error->source : "", relief->asked, error->name && *error->name) : NULL;
+    PyObject *both = relieve ? PyObject_CallFunction(relieve, "iLsii", (int)error->code, (long long)error->size,
+                                                     error->source ? error->source : "", relief->asked, error->name &&
+                                                     *error->name) : NULL;
     int answer = GIVE_UP;
     const char *tried = NULL, *held = NULL;
     if (both && PyArg_ParseTuple(both, "iss", &answer, &tried, &held)) {
@@ -53,14 +55,17 @@ static size_t length(const char *text) { return text ? strlen(text) : 0; }
 /* The same error, with who has the memory and what was tried on lines of their own. */
 static hamr_error *told(hamr_error *error, const Relief *relief) {
     static const char tried[] = "\ntried: ";
-    size_t room = length(error->message) + length(relief->held) + length(relief->tried) + sizeof tried + 2, source = length(error->source);
+    size_t room = length(error->message) + length(relief->held) + length(relief->tried) + sizeof tried + 2,
+        source = length(error->source);
     char *block = malloc(sizeof *error + room + source + 1);
     if (!block) return error;
     hamr_error *longer = (hamr_error *)block;
     char *text = block + sizeof *longer, *name = text + room;
-    *longer = (hamr_error){.kind = error->kind, .code = error->code, .size = error->size, .message = text, .source = name};
+    *longer = (hamr_error){.kind = error->kind, .code = error->code, .size = error->size, .message = text,
+                           .source = name};
     int held = relief->held != NULL, asked = relief->tried != NULL;
-    snprintf(text, room, "%s%s%s%s%s", error->message, held ? "\n" : "", held ? relief->held : "", asked ? tried : "", asked ? relief->tried : "");
+    snprintf(text, room, "%s%s%s%s%s", error->message, held ? "\n" : "", held ? relief->held : "", asked ? tried : "",
+             asked ? relief->tried : "");
     memcpy(name, error->source ? error->source : "", source + 1);
     free(error);
     return longer;
@@ -78,7 +83,8 @@ int core_relieves(Relief *relief, hamr_error **error, uint32_t *flags) {
         answer = full && relief->asked < ALL_ASKED ? ask(relief, *error) : GIVE_UP;
         if (answer == OR_PAGEABLE && !flags) answer = GIVE_UP;
         relief->asked = answer == OR_PAGEABLE ? ALL_ASKED : answer == COLLECTED ? GARBAGE_COLLECTED : POOLS_ASKED;
-        if (answer == AGAIN || answer == COLLECTED) relief->helped = __atomic_add_fetch(&relief_helped, 1, __ATOMIC_RELAXED);
+        if (answer == AGAIN || answer == COLLECTED)
+            relief->helped = __atomic_add_fetch(&relief_helped, 1, __ATOMIC_RELAXED);
     }
     if (answer != GIVE_UP && generation == core_generation) {
         free(*error);
@@ -99,6 +105,7 @@ static PyObject *set_relief(PyObject *Py_UNUSED(module), PyObject *function) {
 
 PyMethodDef relief_methods[] = {
     {"set_relief", set_relief, METH_O,
-     "set_relief(relieve): relieve(device, bytes, allocator, asked, limited) -> (what is to be done, what was tried, who has the memory): called when memory has run out."},
+     "set_relief(relieve): relieve(device, bytes, allocator, asked, limited) -> (what is to be done, what was tried, "
+     "who has the memory): called when memory has run out."},
     {NULL, NULL, 0, NULL},
 };

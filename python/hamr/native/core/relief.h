@@ -1,6 +1,5 @@
 /* What is done when memory runs out: others are asked to give back what they do not use. */
-#ifndef HAMR_CORE_RELIEF_H
-#define HAMR_CORE_RELIEF_H
+#pragma once
 
 #include "base/python.h"
 #include "core/stacks.h"
@@ -34,5 +33,3 @@ static inline void relief_end(Relief *relief) {
  * asked for anew. At last *error says what was tried. */
 int core_relieves(Relief *relief, hamr_error **error, uint32_t *flags);
 extern PyMethodDef relief_methods[];
-
-#endif

@@ -126,7 +126,8 @@ static PyObject *with_stack(PyObject *Py_UNUSED(module), PyObject *arguments) {
 
 static PyObject *stack_of(PyObject *Py_UNUSED(module), PyObject *frame) {
     PyFrameObject *here = PyEval_GetFrame();
-    if (!here || Py_TYPE(frame) != Py_TYPE((PyObject *)here)) return PyErr_Format(PyExc_TypeError, "frame is %R: accepted is a frame", frame);
+    if (!here || Py_TYPE(frame) != Py_TYPE((PyObject *)here))
+        return PyErr_Format(PyExc_TypeError, "frame is %R: accepted is a frame", frame);
     return PyLong_FromLongLong(noting || !older ? 0 : number_of_frame(frame));
 }
 
@@ -138,12 +139,17 @@ static PyObject *recorded_stacks(PyObject *Py_UNUSED(module), PyObject *Py_UNUSE
 
 PyMethodDef stacks_methods[] = {
     {"record_stacks", record_stacks, METH_VARARGS,
-     "record_stacks(on, most) -> int: number the stacks of threads that take memory, anew where nobody does yet, until as many calls have ended it; "
-     "the address of the C function that tells the number. At least the last most different ones, 65536 by default, are kept, and at most twice as many."},
+     "record_stacks(on, most) -> int: number the stacks of threads that take memory, anew where nobody does yet, "
+     "until as many calls have ended it; "
+     "the address of the C function that tells the number. At least the last most different ones, 65536 by default, "
+     "are kept, and at most twice as many."},
     {"with_stack", with_stack, METH_VARARGS,
-     "with_stack(function, *arguments): what the function returns, which lets go of Python's lock and then takes memory for its caller."},
-    {"stack_of", stack_of, METH_O, "stack_of(frame) -> int: the number of a frame's stack, or 0 where none are numbered."},
+     "with_stack(function, *arguments): what the function returns, which lets go of Python's lock and then takes "
+     "memory for its caller."},
+    {"stack_of", stack_of, METH_O,
+     "stack_of(frame) -> int: the number of a frame's stack, or 0 where none are numbered."},
     {"recorded_stacks", recorded_stacks, METH_NOARGS,
-     "recorded_stacks() -> {(code, line, code, line, ...): number}, of those that are kept: the innermost frame first."},
+     "recorded_stacks() -> {(code, line, code, line, ...): number}, of those that are kept: the innermost frame "
+     "first."},
     {NULL, NULL, 0, NULL},
 };

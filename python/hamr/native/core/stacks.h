@@ -1,6 +1,5 @@
 /* Which Python code allocates, while memory is recorded. */
-#ifndef HAMR_CORE_STACKS_H
-#define HAMR_CORE_STACKS_H
+#pragma once
 
 #include "base/python.h"
 
@@ -18,5 +17,3 @@ static inline void stacks_forget(void) {
     if (__atomic_load_n(&stacks_wanted, __ATOMIC_RELAXED)) stacks_drop();
 }
 extern PyMethodDef stacks_methods[];
-
-#endif

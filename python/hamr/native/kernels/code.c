@@ -41,7 +41,8 @@ static PyObject *code_new(PyTypeObject *type, PyObject *arguments, PyObject *nam
     PyObject *image;
     if (!PyArg_ParseTupleAndKeywords(arguments, names, "sO:KernelCode", keywords, &backend, &image)) return NULL;
     if (!PyBytes_Check(image)) return PyErr_Format(PyExc_TypeError, "image is %R: accepted are bytes", image);
-    if (strlen(backend) >= BACKEND_NAME) return PyErr_Format(PyExc_ValueError, "backend is %s: its name is too long", backend);
+    if (strlen(backend) >= BACKEND_NAME)
+        return PyErr_Format(PyExc_ValueError, "backend is %s: its name is too long", backend);
     if (core_load() < 0) return NULL;
     Code *self = type_allocate(type);
     if (!self) return NULL;
@@ -113,9 +114,12 @@ static PyObject *code_facts(PyObject *object, PyObject *arguments) {
     if (!k) return NULL;
     PyObject *sizes = sizes_of(k), *facts = NULL;
     if (sizes)
-        facts = Py_BuildValue("{s:N,s:i,s:i,s:i,s:i,s:i,s:i,s:(III),s:(III)}", "parameters", sizes, "threads", k->threads,
-                              "shared", k->static_shared, "most_shared", k->most_shared, "constant", k->constant, "local", k->local,
-                              "registers", k->registers, "most_block", k->most_block[0], k->most_block[1], k->most_block[2],
+        facts = Py_BuildValue("{s:N,s:i,s:i,s:i,s:i,s:i,s:i,s:(III),s:(III)}", "parameters", sizes, "threads",
+                              k->threads,
+                              "shared", k->static_shared, "most_shared", k->most_shared, "constant", k->constant,
+                              "local", k->local,
+                              "registers", k->registers, "most_block", k->most_block[0], k->most_block[1],
+                              k->most_block[2],
                               "most_grid", k->most_grid[0], k->most_grid[1], k->most_grid[2]);
     if (core_functions()) core_functions()->free(k);
     return facts;
@@ -127,7 +131,8 @@ static int code_traverse(PyObject *object, visitproc visit, void *arg) {
 }
 
 static PyMethodDef methods[] = {
-    {"facts", code_facts, METH_VARARGS, "facts(name, device) -> dict: what is known of a kernel on a device, into which it is loaded."},
+    {"facts", code_facts, METH_VARARGS,
+     "facts(name, device) -> dict: what is known of a kernel on a device, into which it is loaded."},
     {NULL, NULL, 0, NULL},
 };
 

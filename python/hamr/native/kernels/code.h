@@ -1,6 +1,5 @@
 /* A module of kernels that a user has brought, of one backend's. */
-#ifndef HAMR_KERNELS_CODE_H
-#define HAMR_KERNELS_CODE_H
+#pragma once
 
 #include "base/python.h"
 #include "hamr/functions.h"
@@ -14,5 +13,3 @@ int code_is_cuda(PyObject *code);
 hamr_kernel *code_kernel(PyObject *code, PyObject *name, int32_t device);
 int code_usable(PyObject *code, const hamr_functions **functions); /* 0, or -1: ForkError in a child */
 int code_setup(PyObject *module); /* 0, or -1 with an exception */
-
-#endif

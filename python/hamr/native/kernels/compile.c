@@ -30,14 +30,17 @@ static PyObject *compile_kernels(PyObject *Py_UNUSED(module), PyObject *argument
     const char *backend, *text, *name, *architecture;
     PyObject *options, *libraries;
     int device;
-    if (!PyArg_ParseTuple(arguments, "ssssO!O!i", &backend, &text, &name, &architecture, &PyTuple_Type, &options, &PyTuple_Type, &libraries, &device)) return NULL;
+    if (!PyArg_ParseTuple(arguments, "ssssO!O!i", &backend, &text, &name, &architecture, &PyTuple_Type, &options,
+                          &PyTuple_Type, &libraries, &device))
+        return NULL;
     if (core_load() < 0) return NULL;
     char **given = texts_of(options), **tried = given ? texts_of(libraries) : NULL;
     hamr_error *error = NULL;
     hamr_code *code = NULL;
     const hamr_functions *functions = core_functions();
     if (tried && functions) {
-        hamr_source source = {.text = (char *)(uintptr_t)text, .name = (char *)(uintptr_t)name, .architecture = (char *)(uintptr_t)architecture,
+        hamr_source source = {.text = (char *)(uintptr_t)text, .name = (char *)(uintptr_t)name,
+                              .architecture = (char *)(uintptr_t)architecture,
                               .options = given, .libraries = tried, .device = device};
         Py_BEGIN_ALLOW_THREADS
         error = functions->compile(backend, &source, &code);
@@ -54,6 +57,8 @@ static PyObject *compile_kernels(PyObject *Py_UNUSED(module), PyObject *argument
 }
 
 PyMethodDef compile_functions[] = {
-    {"compile_kernels", compile_kernels, METH_VARARGS, "compile_kernels(backend, text, name, architecture, options, libraries, device) -> (image, log, text): by the vendor's compiler; text is the PTX beside a binary, or empty."},
+    {"compile_kernels", compile_kernels, METH_VARARGS,
+     "compile_kernels(backend, text, name, architecture, options, libraries, device) -> (image, log, text): by the "
+     "vendor's compiler; text is the PTX beside a binary, or empty."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,9 +1,6 @@
 /* Text of kernels, compiled by the vendor's compiler. */
-#ifndef HAMR_KERNELS_COMPILE_H
-#define HAMR_KERNELS_COMPILE_H
+#pragma once
 
 #include "base/python.h"
 
 extern PyMethodDef compile_functions[];
-
-#endif

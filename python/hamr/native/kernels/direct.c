@@ -19,7 +19,8 @@ static const hamr_devices *driver_for(const Launch *launch, const hamr_functions
     void *context = NULL;
     if (launch->device >= devices->cuda_count || !devices->cuda_launch || !devices->cuda_contexts) return NULL;
     if (number_at(devices->kept) || number_at(devices->tracing) || number_at(devices->accesses)) return NULL;
-    if (devices->cuda_context(&context) != 0 || !context || context != devices->cuda_contexts[launch->device]) return NULL;
+    if (devices->cuda_context(&context) != 0 || !context || context != devices->cuda_contexts[launch->device])
+        return NULL;
     return devices;
 }
 
@@ -48,17 +49,26 @@ static int array_fits(const Array *self, const Launch *launch, int reads) {
     uint64_t stream = one_name(launch->handle);
     if (self->closed || (array->flags & HAMR_READ_ONLY && !reads)) return 0;
     if (!block) return array->pointer == 0;
-    if (memory_kind(array->allocator) != HAMR_DEVICE_ONLY || !is_of_cuda(array->allocator) || array->device != launch->device) return 0;
-    if (block->owner || !block->memory.token || block->memory.generation != core_generation || !block->memory.marks || block->several_streams || block->kept) return 0;
-    if (one_name(array->stream) != stream || one_name(block->memory.stream) != stream || stream_life_over(self->life, array->stream)) return 0;
-    return !marks_at(block->memory.marks) || (block->covered_by == stream && number_at(block->memory.marks) == block->covered);
+    if (memory_kind(array->allocator) != HAMR_DEVICE_ONLY || !is_of_cuda(array->allocator) ||
+        array->device != launch->device)
+        return 0;
+    if (block->owner || !block->memory.token || block->memory.generation != core_generation || !block->memory.marks ||
+        block->several_streams || block->kept)
+        return 0;
+    if (one_name(array->stream) != stream || one_name(block->memory.stream) != stream ||
+        stream_life_over(self->life, array->stream))
+        return 0;
+    return !marks_at(block->memory.marks) ||
+        (block->covered_by == stream && number_at(block->memory.marks) == block->covered);
 }
 
 static int arguments_fit(const Launch *launch, const hamr_kernel *kernel) {
     if (launch->count != kernel->parameters) return 0;
     for (Py_ssize_t i = 0; i < launch->count; i++) {
         const Argument *argument = &launch->arguments[i];
-        if (argument->size != kernel->sizes[i] || (argument->array && !array_fits(argument->array, launch, argument->reads))) return 0;
+        if (argument->size != kernel->sizes[i] ||
+            (argument->array && !array_fits(argument->array, launch, argument->reads)))
+            return 0;
     }
     return 1;
 }
@@ -67,7 +77,9 @@ static int arguments_fit(const Launch *launch, const hamr_kernel *kernel) {
 static int tell(const Launch *launch, const hamr_kernel *kernel, const hamr_functions *functions, Told *told) {
     uint64_t stream = one_name(launch->handle), ended = stream_lives_ended();
     for (unsigned i = 0; i < sizeof told->streams / sizeof *told->streams; i++)
-        if (told->streams[i].stream == stream && told->streams[i].device == launch->device && told->streams[i].ended == ended) return 0;
+        if (told->streams[i].stream == stream && told->streams[i].device == launch->device &&
+            told->streams[i].ended == ended)
+            return 0;
     hamr_error *error = functions->launched(kernel->kernel, launch->handle);
     if (error) return core_raise(error);
     unsigned at = told->next++ % (sizeof told->streams / sizeof *told->streams);
@@ -80,7 +92,8 @@ static int tell(const Launch *launch, const hamr_kernel *kernel, const hamr_func
 /* Another thread may close an array while the driver makes this one wait. */
 static void hold_blocks(const Launch *launch, Block **blocks) {
     for (Py_ssize_t i = 0; i < launch->count; i++)
-        blocks[i] = launch->arguments[i].array ? (Block *)Py_XNewRef((PyObject *)launch->arguments[i].array->block) : NULL;
+        blocks[i] = launch->arguments[i].array ? (Block *)Py_XNewRef((PyObject *)launch->arguments[i].array->block)
+            : NULL;
 }
 
 static void drop_blocks(const Launch *launch, Block **blocks) {
@@ -106,7 +119,8 @@ int launch_directly(Launch *launch, const hamr_kernel *kernel, Told *told) {
     hold_blocks(launch, blocks);
     int code;
     Py_BEGIN_ALLOW_THREADS
-    code = devices->cuda_launch((void *)(uintptr_t)kernel->function, s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1], s->block[2],
+    code = devices->cuda_launch((void *)(uintptr_t)kernel->function, s->grid[0], s->grid[1], s->grid[2], s->block[0],
+                                s->block[1], s->block[2],
                                 s->shared, one_name(launch->handle), values, NULL);
     Py_END_ALLOW_THREADS
     drop_blocks(launch, blocks);

@@ -1,6 +1,5 @@
 /* Launches that need not ask the Go core. */
-#ifndef HAMR_KERNELS_DIRECT_H
-#define HAMR_KERNELS_DIRECT_H
+#pragma once
 
 #include "hamr/functions.h"
 #include "kernels/launch.h"
@@ -21,5 +20,3 @@ int launch_directly(Launch *launch, const hamr_kernel *kernel, Told *told);
 
 /* Keeps for the next time that the stream of a launch holds all that is pending on its arguments. */
 void launch_covered(Launch *launch, const hamr_argument *arguments);
-
-#endif

@@ -96,7 +96,8 @@ static const hamr_kernel *kernel_on(Kernel *self, int32_t device) {
     if (!loaded) return NULL;
     if (device < 0 || device >= MOST_DEVICES) {
         if (core_functions()) core_functions()->free(loaded);
-        return PyErr_Format(PyExc_ValueError, "device is %d: accepted are 0 ... %d", (int)device, MOST_DEVICES - 1), NULL;
+        return PyErr_Format(PyExc_ValueError, "device is %d: accepted are 0 ... %d", (int)device, MOST_DEVICES - 1),
+            NULL;
     }
     if (self->on[device] && core_functions()) core_functions()->free(loaded); /* by another thread meanwhile */
     else self->on[device] = loaded;
@@ -142,7 +143,8 @@ static int read_shared(PyObject *value, uint32_t *into) {
     if (!number) return -1;
     long long wide = PyLong_AsLongLongAndOverflow(number, &overflow);
     Py_DECREF(number);
-    if (overflow || wide < 0 || wide > INT32_MAX) return RAISE(PyExc_ValueError, "shared is %R: accepted is a number of bytes, 0 or more", value);
+    if (overflow || wide < 0 || wide > INT32_MAX)
+        return RAISE(PyExc_ValueError, "shared is %R: accepted is a number of bytes, 0 or more", value);
     *into = (uint32_t)wide;
     return 0;
 }
@@ -160,7 +162,9 @@ static int read_stream(Kernel *self, Launch *launch, PyObject *given) {
         Py_XDECREF(sure);
         if (!sure) return -1;
     }
-    if (!stream && !(stream = PyObject_CallFunction(stream_hook, "Os", given ? given : Py_None, code_backend(self->code)))) return -1;
+    if (!stream &&
+        !(stream = PyObject_CallFunction(stream_hook, "Os", given ? given : Py_None, code_backend(self->code))))
+        return -1;
     StreamPlace place;
     const hamr_functions *functions;
     int read = stream == Py_None ? 0 : place_of_stream(&place, stream);
@@ -169,7 +173,8 @@ static int read_stream(Kernel *self, Launch *launch, PyObject *given) {
         read = place_usable(&place, &functions);
         if (read == 0 && strcmp(place.backend, code_backend(self->code)) != 0) {
             if (place.handle || given) {
-                PyErr_Format(PyExc_ValueError, "stream is %R of %s: accepted is one of %s", stream, place.backend, code_backend(self->code));
+                PyErr_Format(PyExc_ValueError, "stream is %R of %s: accepted is one of %s", stream, place.backend,
+                             code_backend(self->code));
                 read = -1;
             }
         } else if (read == 0) {
@@ -189,9 +194,12 @@ static int read_options(Kernel *self, Launch *launch, PyObject *options) {
     PyObject *stream = options ? PyDict_GetItemWithError(options, names[STREAM]) : NULL;
     PyObject *shared = options ? PyDict_GetItemWithError(options, names[SHARED]) : NULL;
     if (PyErr_Occurred()) return -1;
-    if (!grid || !block || PyDict_Size(options) != 2 + !!stream + !!shared) return RAISE(PyExc_TypeError, "%U takes grid= and block=, and may take stream= and shared=; got %R", self->name, options ? options : Py_None);
+    if (!grid || !block || PyDict_Size(options) != 2 + !!stream + !!shared)
+        return RAISE(PyExc_TypeError, "%U takes grid= and block=, and may take stream= and shared=; got %R", self->name,
+                     options ? options : Py_None);
     launch->shape.shared = 0;
-    if (read_axes(grid, "grid", launch->shape.grid) < 0 || read_axes(block, "block", launch->shape.block) < 0) return -1;
+    if (read_axes(grid, "grid", launch->shape.grid) < 0 || read_axes(block, "block", launch->shape.block) < 0)
+        return -1;
     if (shared && read_shared(shared, &launch->shape.shared) < 0) return -1;
     return read_stream(self, launch, stream == Py_None ? NULL : stream);
 }
@@ -237,7 +245,10 @@ static int follow_others(const Kernel *self, Launch *launch, const hamr_function
         if (!argument->foreign) continue;
         if (!only) {
             if (locate_pointer(argument, functions, &device) < 0) return -1;
-            if (device >= 0 && device != launch->device) return launch_refuse(launch, i, PyExc_ValueError, "on device %d: accepted is memory of device %d, where the kernel runs", (int)device, (int)launch->device);
+            if (device >= 0 && device != launch->device)
+                return launch_refuse(launch, i, PyExc_ValueError,
+                                     "on device %d: accepted is memory of device %d, where the kernel runs",
+                                     (int)device, (int)launch->device);
         }
         uint64_t mine = launch->handle ? launch->handle : LEGACY_STREAM;
         if (!argument->producer || argument->producer == mine) continue;
@@ -270,7 +281,8 @@ static int launch_by_core(const Launch *launch, const hamr_kernel *kernel, hamr_
     hamr_shape shape = launch->shape;
     hamr_error *error;
     Py_BEGIN_ALLOW_THREADS
-    error = functions->launch(kernel->kernel, &shape, launch->handle, launch->handle > PER_THREAD_STREAM && !launch->own, (int32_t)launch->count, given);
+    error = functions->launch(kernel->kernel, &shape, launch->handle, launch->handle > PER_THREAD_STREAM &&
+                              !launch->own, (int32_t)launch->count, given);
     Py_END_ALLOW_THREADS
     return error ? core_raise(error) : 0;
 }
@@ -297,7 +309,8 @@ static int finish(Launch *launch, int launched) {
     if (!launch->finish) return launched;
     PyErr_Fetch(&type, &value, &traceback);
     for (Py_ssize_t i = 0; i < PyList_Size(launch->finish); i++) {
-        PyObject *done = PyObject_CallFunction(PyList_GetItem(launch->finish, i), "iOi", launched == 0, launch->stream ? launch->stream : Py_None, (int)launch->device);
+        PyObject *done = PyObject_CallFunction(PyList_GetItem(launch->finish, i), "iOi", launched == 0,
+                                               launch->stream ? launch->stream : Py_None, (int)launch->device);
         if (!done && (launched < 0 || type)) {
             PyErr_WriteUnraisable(launch->name);
         } else if (!done) {
@@ -314,7 +327,9 @@ static int run(Kernel *self, Launch *launch) {
     const hamr_functions *functions;
     if (code_usable(self->code, &functions) < 0 || find_device(self, launch, functions) < 0) return -1;
     const hamr_kernel *kernel = kernel_on(self, launch->device);
-    if (!kernel || launch_resolve(launch, code_backend(self->code)) < 0 || launch_fit(launch, kernel, self->said, self->many) < 0) return -1;
+    if (!kernel || launch_resolve(launch, code_backend(self->code)) < 0 ||
+        launch_fit(launch, kernel, self->said, self->many) < 0)
+        return -1;
     /* Python code has run meanwhile, perhaps in a child. */
     if (code_usable(self->code, &functions) < 0 || follow_others(self, launch, functions) < 0) return -1;
     int done = code_is_cuda(self->code) ? launch_directly(launch, kernel, &self->told) : 0;
@@ -361,7 +376,9 @@ static PyType_Slot slots[] = {
     {Py_tp_traverse, kernel_traverse},
     {Py_tp_call, kernel_call},
     {Py_tp_getset, attributes},
-    {Py_tp_doc, "KernelBase(code, name, parameters=None): a kernel of a KernelCode's, which is called. parameters are (type, kind, bytes) of each, where the code says so."},
+    {Py_tp_doc,
+     "KernelBase(code, name, parameters=None): a kernel of a KernelCode's, which is called. parameters are (type, "
+     "kind, bytes) of each, where the code says so."},
     {0, NULL},
 };
 
@@ -392,6 +409,8 @@ static PyObject *set_kernel_streams(PyObject *Py_UNUSED(module), PyObject *argum
 }
 
 PyMethodDef kernel_functions[] = {
-    {"set_kernel_streams", set_kernel_streams, METH_VARARGS, "set_kernel_streams(type, hook, entered, wait): hamr.Stream, what makes one of anything for a backend, whether there was ever a block of one, and who says whether producers' streams are waited for."},
+    {"set_kernel_streams", set_kernel_streams, METH_VARARGS,
+     "set_kernel_streams(type, hook, entered, wait): hamr.Stream, what makes one of anything for a backend, whether "
+     "there was ever a block of one, and who says whether producers' streams are waited for."},
     {NULL, NULL, 0, NULL},
 };

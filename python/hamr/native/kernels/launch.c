@@ -26,13 +26,16 @@ static PyObject *names[NAMES];
 
 int launch_setup(void) {
     static const char *const texts[NAMES] = {
-        [INTERFACE_NAME] = "__cuda_array_interface__", [DATA_NAME] = "data", [STREAM_NAME] = "stream", [MASK_NAME] = "mask",
+        [INTERFACE_NAME] = "__cuda_array_interface__", [DATA_NAME] = "data", [STREAM_NAME] = "stream",
+            [MASK_NAME] = "mask",
         [ATTRIBUTE_NAME] = "_kernel_argument",
     };
     return intern_names(names, texts, NAMES);
 }
 
-static unsigned place_of(const PyTypeObject *type) { return (unsigned)((uintptr_t)type >> 4 ^ (uintptr_t)type >> 11) % TABLE; }
+static unsigned place_of(const PyTypeObject *type) {
+    return (unsigned)((uintptr_t)type >> 4 ^ (uintptr_t)type >> 11) % TABLE;
+}
 
 static int kind_of(const PyTypeObject *type) {
     for (unsigned at = place_of(type), i = 0; i < TABLE && known[at].type; i++, at = (at + 1) % TABLE)
@@ -83,7 +86,8 @@ static int read_bytes(Launch *launch, Py_ssize_t i, PyObject *object) {
         memcpy(argument->value, view.buf, (size_t)view.len);
         argument->size = (int32_t)view.len;
     } else if (!PyErr_Occurred()) {
-        launch_refuse(launch, i, PyExc_ValueError, "of %zd bytes: accepted are values that a kernel can have", view.len);
+        launch_refuse(launch, i, PyExc_ValueError, "of %zd bytes: accepted are values that a kernel can have",
+                      view.len);
     }
     PyBuffer_Release(&view);
     return argument->value ? 0 : -1;
@@ -107,15 +111,21 @@ static int read_interface(Launch *launch, Py_ssize_t i, PyObject *object) {
     }
     if (!interface) return -1;
     PyObject *data = PyDict_CheckExact(interface) ? PyDict_GetItemWithError(interface, names[DATA_NAME]) : NULL;
-    PyObject *mask = data ? PyDict_GetItemWithError(interface, names[MASK_NAME]) : NULL, *stream = data ? PyDict_GetItemWithError(interface, names[STREAM_NAME]) : NULL;
-    int plain = data && PyTuple_CheckExact(data) && PyTuple_Size(data) == 2 && (!mask || mask == Py_None) && PyBool_Check(PyTuple_GetItem(data, 1)) &&
+    PyObject *mask = data ? PyDict_GetItemWithError(interface, names[MASK_NAME]) : NULL,
+        *stream = data ? PyDict_GetItemWithError(interface, names[STREAM_NAME]) : NULL;
+    int plain = data && PyTuple_CheckExact(data) && PyTuple_Size(data) == 2 && (!mask || mask == Py_None) &&
+        PyBool_Check(PyTuple_GetItem(data, 1)) &&
                 read_unsigned(PyTuple_GetItem(data, 0), &argument->pointer) &&
-                (!stream || stream == Py_None || (read_unsigned(stream, &argument->producer) && argument->producer != 0));
+                (!stream || stream == Py_None ||
+                 (read_unsigned(stream, &argument->producer) && argument->producer != 0));
     int read_only = plain && PyTuple_GetItem(data, 1) == Py_True;
     Py_DECREF(interface);
     if (PyErr_Occurred()) return -1;
     if (!plain) return 1;
-    if (read_only && !argument->reads) return launch_refuse(launch, i, PyExc_ValueError, "%R, which is read-only: accepted is a writable array, or In(array) where the kernel only reads it", object);
+    if (read_only && !argument->reads)
+        return launch_refuse(launch, i, PyExc_ValueError,
+                             "%R, which is read-only: accepted is a writable array, or In(array) where the kernel "
+                             "only reads it", object);
     argument->foreign = 1;
     argument->value = &argument->pointer;
     argument->size = sizeof argument->pointer;
@@ -169,7 +179,9 @@ static int read_other(Launch *launch, Py_ssize_t i, PyObject *object, int odd) {
             argument->device = device;
             read = 0;
         }
-        if (read > 0 && odd) read = launch_refuse(launch, i, PyExc_TypeError, "%R, whose __cuda_array_interface__ cannot be read", object);
+        if (read > 0 && odd)
+            read = launch_refuse(launch, i, PyExc_TypeError, "%R, whose __cuda_array_interface__ cannot be read",
+                                 object);
     }
     Py_DECREF(said);
     return read > 0 ? read_other(launch, i, object, 1) : read;
@@ -216,9 +228,12 @@ static int read_argument(Launch *launch, Py_ssize_t i, PyObject *object) {
 
 int launch_read(Launch *launch, PyObject *arguments) {
     Py_ssize_t count = PyTuple_Size(arguments);
-    if (count > MOST_ARGUMENTS) return RAISE(PyExc_TypeError, "%U is given %zd arguments: accepted are up to %d", launch->name, count, MOST_ARGUMENTS);
+    if (count > MOST_ARGUMENTS)
+        return RAISE(PyExc_TypeError, "%U is given %zd arguments: accepted are up to %d", launch->name, count,
+                     MOST_ARGUMENTS);
     launch->arguments = launch->room;
-    if (count > (Py_ssize_t)(sizeof launch->room / sizeof *launch->room)) launch->arguments = PyMem_Calloc((size_t)count, sizeof *launch->arguments);
+    if (count > (Py_ssize_t)(sizeof launch->room / sizeof *launch->room))
+        launch->arguments = PyMem_Calloc((size_t)count, sizeof *launch->arguments);
     if (!launch->arguments) return PyErr_NoMemory(), -1;
     for (; launch->count < count; launch->count++)
         if (read_argument(launch, launch->count, PyTuple_GetItem(arguments, launch->count)) < 0) {
@@ -234,8 +249,10 @@ int launch_resolve(Launch *launch, const char *backend) {
         Argument *argument = &launch->arguments[i];
         if (!argument->pending) continue;
         if (!launch->finish && !(launch->finish = PyList_New(0))) return -1;
-        PyObject *both = PyObject_CallFunction(argument->pending, "niOs", i, (int)launch->device, launch->name, backend), *array, *finish;
-        int failed = !both || !PyArg_ParseTuple(both, "OO", &array, &finish) || PyList_Append(launch->finish, finish) < 0 || read_array(launch, i, array) < 0;
+        PyObject *both = PyObject_CallFunction(argument->pending, "niOs", i, (int)launch->device, launch->name,
+                                               backend), *array, *finish;
+        int failed = !both || !PyArg_ParseTuple(both, "OO", &array, &finish) ||
+            PyList_Append(launch->finish, finish) < 0 || read_array(launch, i, array) < 0;
         Py_XDECREF(both);
         if (failed) return -1;
     }
@@ -254,15 +271,23 @@ static const char *kinds_of_size(int32_t size) {
 
 static int refuse_number(const Launch *launch, Py_ssize_t i, int32_t size) {
     const char *what = launch->arguments[i].number == 'f' ? "float" : "int";
-    if (size < 0) return launch_refuse(launch, i, PyExc_TypeError, "a plain %s, and the driver does not say of which size the parameter is: accepted are %s, %s and the like", what, "numpy.int32(...)", "numpy.float32(...)");
-    return launch_refuse(launch, i, PyExc_TypeError, "a plain %s, and the parameter has %d bytes: accepted are %s", what, (int)size, kinds_of_size(size));
+    if (size < 0)
+        return launch_refuse(launch, i, PyExc_TypeError,
+                             "a plain %s, and the driver does not say of which size the parameter is: accepted are "
+                             "%s, %s and the like", what, "numpy.int32(...)", "numpy.float32(...)");
+    return launch_refuse(launch, i, PyExc_TypeError, "a plain %s, and the parameter has %d bytes: accepted are %s",
+                         what, (int)size, kinds_of_size(size));
 }
 
 static int fit_integer(const Launch *launch, Py_ssize_t i, int32_t size) {
     Argument *argument = &launch->arguments[i];
     int fits = argument->number == 'i', bits = 8 * size;
-    if (fits && size < 8) fits = argument->negative ? (int64_t)argument->pointer >= -(INT64_C(1) << (bits - 1)) : argument->pointer >> bits == 0;
-    if (!fits) return launch_refuse(launch, i, PyExc_OverflowError, "an int beyond what the parameter's %d bytes hold", (int)size);
+    if (fits && size < 8)
+        fits = argument->negative ? (int64_t)argument->pointer >= -(INT64_C(1) << (bits - 1))
+            : argument->pointer >> bits == 0;
+    if (!fits)
+        return launch_refuse(launch, i, PyExc_OverflowError, "an int beyond what the parameter's %d bytes hold",
+                             (int)size);
     argument->size = size; /* the lowest bytes come first */
     return 0;
 }
@@ -274,7 +299,8 @@ static int fit_float(const Launch *launch, Py_ssize_t i, int32_t size) {
     argument->size = size;
     if (size == 8) return 0;
     float narrow = (float)value;
-    if (isinf(narrow) && !isinf(value)) return launch_refuse(launch, i, PyExc_OverflowError, "a float beyond what the parameter's 4 bytes hold");
+    if (isinf(narrow) && !isinf(value))
+        return launch_refuse(launch, i, PyExc_OverflowError, "a float beyond what the parameter's 4 bytes hold");
     memcpy(&argument->pointer, &narrow, sizeof narrow);
     return 0;
 }
@@ -284,7 +310,10 @@ static int fit_integer_as_float(const Launch *launch, Py_ssize_t i, int32_t size
     Argument *argument = &launch->arguments[i];
     uint64_t digits = argument->negative ? 0 - argument->pointer : argument->pointer;
     while (digits && !(digits & 1)) digits >>= 1;
-    if (argument->number != 'i' || digits >> (size == 8 ? DBL_MANT_DIG : FLT_MANT_DIG)) return launch_refuse(launch, i, PyExc_OverflowError, "an int that the parameter, a float of %d bytes, does not hold exactly: accepted are a float and %s", (int)size, size == 8 ? "numpy.float64(...)" : "numpy.float32(...)");
+    if (argument->number != 'i' || digits >> (size == 8 ? DBL_MANT_DIG : FLT_MANT_DIG))
+        return launch_refuse(launch, i, PyExc_OverflowError,
+                             "an int that the parameter, a float of %d bytes, does not hold exactly: accepted are a "
+                             "float and %s", (int)size, size == 8 ? "numpy.float64(...)" : "numpy.float32(...)");
     double value = argument->negative ? (double)(int64_t)argument->pointer : (double)argument->pointer;
     memcpy(&argument->pointer, &value, sizeof value);
     return fit_float(launch, i, size);
@@ -292,7 +321,10 @@ static int fit_integer_as_float(const Launch *launch, Py_ssize_t i, int32_t size
 
 static int fit_number(const Launch *launch, Py_ssize_t i, int32_t size, char kind) {
     int is_float = launch->arguments[i].number == 'f', small = kind == SAYS_INTEGER && (size == 1 || size == 2);
-    if (is_float && kind == SAYS_INTEGER) return launch_refuse(launch, i, PyExc_TypeError, "a float, and the parameter is an integer of %d bytes: accepted are an int, or an array where it is an address", (int)size);
+    if (is_float && kind == SAYS_INTEGER)
+        return launch_refuse(launch, i, PyExc_TypeError,
+                             "a float, and the parameter is an integer of %d bytes: accepted are an int, or an array "
+                             "where it is an address", (int)size);
     if (size != 4 && size != 8 && !small) return refuse_number(launch, i, size);
     if (is_float) return fit_float(launch, i, size);
     return (kind == SAYS_FLOAT ? fit_integer_as_float : fit_integer)(launch, i, size);
@@ -302,18 +334,24 @@ static int fit_number(const Launch *launch, Py_ssize_t i, int32_t size, char kin
 static int compare_size(const Launch *launch, Py_ssize_t i, int32_t size) {
     int32_t given = launch->arguments[i].size;
     if (given == size) return 0;
-    return launch_refuse(launch, i, PyExc_TypeError, "of %d bytes: accepted is one of %d bytes, as the parameter has", (int)given, (int)size);
+    return launch_refuse(launch, i, PyExc_TypeError, "of %d bytes: accepted is one of %d bytes, as the parameter has",
+                         (int)given, (int)size);
 }
 
 int launch_fit(Launch *launch, const hamr_kernel *kernel, const Parameter *said, int32_t many) {
     int unknown = kernel->parameters < 0;
-    if (unknown && many >= 0 && many != launch->count) return RAISE(PyExc_TypeError, "the number of arguments of %U is %zd: accepted is %d", launch->name, launch->count, (int)many);
+    if (unknown && many >= 0 && many != launch->count)
+        return RAISE(PyExc_TypeError, "the number of arguments of %U is %zd: accepted is %d", launch->name,
+                     launch->count, (int)many);
     for (Py_ssize_t i = 0; i < launch->count; i++) {
         Argument *argument = &launch->arguments[i];
         /* Too many are refused later. */
         int32_t size = i < kernel->parameters ? kernel->sizes[i] : !unknown ? 8 : many >= 0 ? said[i].size : -1;
         char kind = i < many && said[i].size == size ? said[i].kind : SAYS_BYTES;
-        if (kind == SAYS_FLOAT && size == 8 && (argument->array || argument->foreign)) return launch_refuse(launch, i, PyExc_TypeError, "an array, and the parameter is a float of 8 bytes: accepted are a number and numpy.float64(...)");
+        if (kind == SAYS_FLOAT && size == 8 && (argument->array || argument->foreign))
+            return launch_refuse(launch, i, PyExc_TypeError,
+                                 "an array, and the parameter is a float of 8 bytes: accepted are a number and "
+                                 "numpy.float64(...)");
         if (argument->number && fit_number(launch, i, size, kind) < 0) return -1;
         if (unknown && many >= 0 && compare_size(launch, i, size) < 0) return -1;
     }
@@ -337,6 +375,8 @@ static PyObject *set_argument_hook(PyObject *Py_UNUSED(module), PyObject *hook) 
 }
 
 PyMethodDef launch_functions[] = {
-    {"set_argument_hook", set_argument_hook, METH_O, "set_argument_hook(hook): what tells what an argument of a kernel is, hook(i, name, object, odd) -> (kind, object, reads, typical, device)."},
+    {"set_argument_hook", set_argument_hook, METH_O,
+     "set_argument_hook(hook): what tells what an argument of a kernel is, hook(i, name, object, odd) -> (kind, "
+     "object, reads, typical, device)."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,6 +1,5 @@
 /* One launch of a kernel: what it is given, and where it runs. */
-#ifndef HAMR_KERNELS_LAUNCH_H
-#define HAMR_KERNELS_LAUNCH_H
+#pragma once
 
 #include "array/array.h"
 #include "base/python.h"
@@ -55,5 +54,3 @@ void launch_end(Launch *launch);
 int launch_refuse(const Launch *launch, Py_ssize_t i, PyObject *type, const char *format, ...);
 extern PyMethodDef launch_functions[];
 int launch_setup(void);
-
-#endif

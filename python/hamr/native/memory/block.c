@@ -26,14 +26,16 @@ static int waits_for_all(const Block *block) {
  * itself wait for a callback in Python. Another library's work is not waited for. */
 static int release_is_long(const Block *block) {
     int of_device = is_of_device(block->memory.allocator);
-    if (of_device && !block->owner) return !is_ordered(block->memory.allocator) || block->used_anywhere || waits_for_all(block);
+    if (of_device && !block->owner)
+        return !is_ordered(block->memory.allocator) || block->used_anywhere || waits_for_all(block);
     if (!block->owner && block->memory.size >= LONG_FREE) return 1;
     return (marks_at(block->memory.marks) & HAMR_OWN_WORK) != 0;
 }
 
 /* Whether the core may keep the memory for who asks next. */
 static int may_be_kept(const Block *block) {
-    return !block->used_anywhere && !block->reused_in_order && memory_kind(block->memory.allocator) == HAMR_DEVICE_ONLY && !is_ordered(block->memory.allocator);
+    return !block->used_anywhere && !block->reused_in_order &&
+        memory_kind(block->memory.allocator) == HAMR_DEVICE_ONLY && !is_ordered(block->memory.allocator);
 }
 
 PyTypeObject *block_type;
@@ -43,7 +45,8 @@ PyTypeObject *block_type;
 static int64_t waiting[HAMR_ALLOCATORS];
 
 static int64_t *waiting_as(const Block *block) {
-    int lazy = !block->memory.token && block->owner && (is_of_device(block->memory.allocator) || block->owner->memory) &&
+    int lazy = !block->memory.token && block->owner &&
+        (is_of_device(block->memory.allocator) || block->owner->memory) &&
                block->memory.generation == core_generation;
     return lazy ? &waiting[block->memory.allocator] : NULL;
 }
@@ -203,7 +206,8 @@ static const hamr_functions *ordered_by(const Block *block) {
 }
 
 void block_used_on(const Block *block, uint64_t stream) {
-    const hamr_functions *functions = stream == block->memory.stream && !block->several_streams ? NULL : known_by(block);
+    const hamr_functions *functions = stream == block->memory.stream && !block->several_streams ? NULL
+        : known_by(block);
     /* Where it fails, the release waits for the device instead. */
     if (functions) functions->release_after(block->memory.token, stream);
 }
@@ -277,6 +281,7 @@ static PyObject *waiting_list(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(u
 }
 
 PyMethodDef block_functions[] = {
-    {"waiting", waiting_list, METH_NOARGS, "waiting() -> [(allocator, count)]: memory in use that the core does not know yet."},
+    {"waiting", waiting_list, METH_NOARGS,
+     "waiting() -> [(allocator, count)]: memory in use that the core does not know yet."},
     {NULL, NULL, 0, NULL},
 };

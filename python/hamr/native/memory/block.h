@@ -1,6 +1,5 @@
 /* One allocation, shared by the arrays that use it. */
-#ifndef HAMR_MEMORY_BLOCK_H
-#define HAMR_MEMORY_BLOCK_H
+#pragma once
 
 #include "base/python.h"
 #include "hamr/functions.h"
@@ -46,5 +45,3 @@ int block_share(Block *block); /* makes sure that C can have it: there is a shar
 int block_is_sole(const Block *block); /* nobody in C has it */
 extern PyMethodDef block_functions[];
 int block_setup(PyObject *module);
-
-#endif

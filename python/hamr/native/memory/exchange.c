@@ -12,7 +12,9 @@
 static const hamr_exchange *exchange;
 
 void exchange_of_another(void) {
-    PyErr_SetString(PyExc_ImportError, "this process has loaded another file of hamr's library than that of Python's package hamr: unset HAMR_LIBRARY, or have it "
+    PyErr_SetString(PyExc_ImportError,
+                    "this process has loaded another file of hamr's library than that of Python's package hamr: unset "
+                    "HAMR_LIBRARY, or have it "
                                        "name hamr/_gopy/_pyhamr.abi3.so in the package");
 }
 
@@ -37,7 +39,8 @@ int exchange_raise_as(const hamr_failure *failure) {
     static const char *const none[] = {NULL};
     hamr_error *error = calloc(1, sizeof *error);
     if (!error) return PyErr_NoMemory(), -1;
-    *error = (hamr_error){.kind = failure->status, .code = failure->code, .size = failure->size, .message = failure->message,
+    *error = (hamr_error){.kind = failure->status, .code = failure->code, .size = failure->size,
+                          .message = failure->message,
                           .source = failure->source, .name = failure->name, .tried = none, .stack = failure->stack};
     return core_raise(error);
 }

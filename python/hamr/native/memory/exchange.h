@@ -1,6 +1,5 @@
 /* The library's part in giving memory to C and taking it from there. */
-#ifndef HAMR_MEMORY_EXCHANGE_H
-#define HAMR_MEMORY_EXCHANGE_H
+#pragma once
 
 #include "base/python.h"
 #include "hamr/exchange.h"
@@ -11,5 +10,3 @@ int exchange_raise(void);                /* what the calling thread's last failu
 int exchange_raise_as(const hamr_failure *failure); /* the same of one that is told; -1 */
 void exchange_end(struct Share *share, uint64_t stream); /* any thread; there was a share, so there is a library */
 int exchange_users(const struct Share *share);
-
-#endif

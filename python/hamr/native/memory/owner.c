@@ -56,7 +56,8 @@ void owner_finished(uint64_t key) {
 static _Thread_local int draining;
 
 static void drain(void) {
-    for (Owner *owner; atomic_load_explicit(&finished_owners, memory_order_relaxed) && (owner = atomic_exchange(&finished_owners, NULL));) {
+    for (Owner *owner; atomic_load_explicit(&finished_owners, memory_order_relaxed) &&
+         (owner = atomic_exchange(&finished_owners, NULL));) {
         while (owner) {
             Owner *next = owner->next;
             owner_drop(owner);
@@ -127,7 +128,8 @@ static PyObject *end_owners(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unu
 }
 
 PyMethodDef owner_functions[] = {
-    {"end_owners", end_owners, METH_NOARGS, "end_owners(): from now on what other threads finish with is kept; for the interpreter's end."},
+    {"end_owners", end_owners, METH_NOARGS,
+     "end_owners(): from now on what other threads finish with is kept; for the interpreter's end."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,6 +1,5 @@
 /* What keeps foreign memory alive. */
-#ifndef HAMR_MEMORY_OWNER_H
-#define HAMR_MEMORY_OWNER_H
+#pragma once
 
 #include "base/python.h"
 
@@ -27,5 +26,3 @@ void owner_drain(void);                 /* drops the owners that are finished */
 void owners_forget(void);               /* after a fork: what other threads were about is the parent's */
 int owner_setup(void);
 extern PyMethodDef owner_functions[];
-
-#endif

@@ -71,13 +71,17 @@ static int retire(Life *self) {
 
 static void destroy(Life *self) {
     const hamr_functions *functions = functions_for(self);
-    if (functions) core_report(functions->destroy_stream(self->backend, self->device, self->handle), (PyObject *)Py_TYPE((PyObject *)self));
+    if (functions)
+        core_report(functions->destroy_stream(self->backend, self->device, self->handle),
+                    (PyObject *)Py_TYPE((PyObject *)self));
 }
 
 /* It does not end: what memory is ordered on it stays so, and whoever takes it comes after that. */
 static void give_back(Life *self) {
     const hamr_functions *functions = functions_for(self);
-    if (functions) core_report(functions->give_cached_stream(self->backend, self->device, self->handle), (PyObject *)Py_TYPE((PyObject *)self));
+    if (functions)
+        core_report(functions->give_cached_stream(self->backend, self->device, self->handle),
+                    (PyObject *)Py_TYPE((PyObject *)self));
 }
 
 static void life_dealloc(PyObject *object) {
@@ -143,7 +147,8 @@ static PyObject *stream_life(PyObject *Py_UNUSED(module), PyObject *arguments) {
     const char *backend;
     PyObject *owner;
     if (!PyArg_ParseTuple(arguments, "KisiO", &handle, &device, &backend, &made, &owner)) return NULL;
-    if (strlen(backend) >= sizeof ((Life *)0)->backend) return PyErr_Format(PyExc_ValueError, "backend is %s: its name is too long", backend);
+    if (strlen(backend) >= sizeof ((Life *)0)->backend)
+        return PyErr_Format(PyExc_ValueError, "backend is %s: its name is too long", backend);
     if (owner == Py_None) owner = NULL;
     Life *life = type_allocate(life_type);
     if (!life) return NULL;
@@ -208,8 +213,11 @@ static PyObject *destroy_event(PyObject *Py_UNUSED(module), PyObject *arguments)
 }
 
 PyMethodDef stream_life_functions[] = {
-    {"stream_life", stream_life, METH_VARARGS, "stream_life(handle, device, backend, made, owner) -> StreamLife: what all who use a handle hold."},
-    {"destroy_event", destroy_event, METH_VARARGS, "destroy_event(generation, backend, device, event): end an event, unless it is of a process that this one was forked from."},
+    {"stream_life", stream_life, METH_VARARGS,
+     "stream_life(handle, device, backend, made, owner) -> StreamLife: what all who use a handle hold."},
+    {"destroy_event", destroy_event, METH_VARARGS,
+     "destroy_event(generation, backend, device, event): end an event, unless it is of a process that this one was "
+     "forked from."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,6 +1,5 @@
 /* What keeps a stream's handle. */
-#ifndef HAMR_MEMORY_STREAM_LIFE_H
-#define HAMR_MEMORY_STREAM_LIFE_H
+#pragma once
 
 #include "base/python.h"
 
@@ -13,5 +12,3 @@ int stream_life_made(PyObject *life); /* hamr has made the stream */
 int stream_life_over(PyObject *life, uint64_t stream); /* the stream is not to be named any more */
 uint64_t stream_lives_ended(void); /* changes before a stream ends whose handle another one may have then */
 extern PyMethodDef stream_life_functions[];
-
-#endif

@@ -36,7 +36,8 @@ static int covers(const Py_buffer *view, uint64_t low, uint64_t high) {
     uint64_t first = address_of(view->buf), end = first + (uint64_t)view->len;
     if (view->suboffsets || (view->ndim > 1 && !view->shape)) return 0;
     if (view->strides && view->shape) {
-        hamr_array array = {.element = HAMR_UINT8, .ndim = view->ndim, .shape = (int64_t *)view->shape, .strides = (int64_t *)view->strides};
+        hamr_array array = {.element = HAMR_UINT8, .ndim = view->ndim, .shape = (int64_t *)view->shape,
+                            .strides = (int64_t *)view->strides};
         int64_t from, to;
         if (array_span(&array, &from, &to) <= 0) return 0;
         end = first + (uint64_t)(to + view->itemsize - 1);
@@ -62,7 +63,8 @@ Py_buffer *view_behind(Py_buffer *view, const hamr_array *array, const PyObject 
     int same = 0;
     if (behind && PyObject_GetBuffer(exporter, behind, PyBUF_FULL_RO) == 0) {
         if (array_span(array, &low, &high) <= 0) low = high = 0; /* no elements */
-        same = view_may_be_seen(behind) && covers(behind, array->pointer + (uint64_t)low, array->pointer + (uint64_t)high);
+        same = view_may_be_seen(behind) &&
+            covers(behind, array->pointer + (uint64_t)low, array->pointer + (uint64_t)high);
         if (!same) PyBuffer_Release(behind);
     }
     PyErr_Clear(); /* the memoryview will do */

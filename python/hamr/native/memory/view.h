@@ -1,6 +1,5 @@
 /* What exports an adopted buffer, and the collector. */
-#ifndef HAMR_MEMORY_VIEW_H
-#define HAMR_MEMORY_VIEW_H
+#pragma once
 
 #include "base/python.h"
 #include "hamr/functions.h"
@@ -8,5 +7,3 @@
 int view_may_be_seen(const Py_buffer *view); /* by the collector */
 /* Returns object's view, or another one in its place that the collector may see. */
 Py_buffer *view_behind(Py_buffer *view, const hamr_array *array, const PyObject *object);
-
-#endif

@@ -1,7 +1,6 @@
 /* What is known of each allocator: the rows of backends/allocator.go. Nothing else asks for one by name, save where a
  * vendor's own interface is read. */
-#ifndef HAMR_PLAIN_ALLOCATORS_H
-#define HAMR_PLAIN_ALLOCATORS_H
+#pragma once
 
 #include "hamr/functions.h"
 
@@ -59,5 +58,3 @@ static inline int is_reused(int32_t allocator) {
 static inline int is_pooled(int32_t allocator) { return is_ordered(allocator) || is_reused(allocator); }
 
 int is_of_cuda(int32_t allocator);
-
-#endif

@@ -1,7 +1,6 @@
 /* The structs of DLPack 1.3, https://dmlc.github.io/dlpack/latest/c_api.html, as far as
  * hamr uses them, by the names they have there. */
-#ifndef HAMR_PLAIN_DLPACK_H
-#define HAMR_PLAIN_DLPACK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,7 +11,8 @@ typedef struct DLPackVersion {
     uint32_t minor;
 } DLPackVersion;
 
-enum { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLOpenCL = 4, kDLROCM = 10, kDLROCMHost = 11, kDLCUDAManaged = 13, kDLOneAPI = 14 };
+enum { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLOpenCL = 4, kDLROCM = 10, kDLROCMHost = 11, kDLCUDAManaged = 13,
+      kDLOneAPI = 14 };
 
 typedef struct DLDevice {
     int32_t device_type;
@@ -70,5 +70,3 @@ typedef struct DLPackExchangeAPI {
     int (*dltensor_from_py_object_no_sync)(void *object, DLTensor *out); /* may be NULL */
     int (*current_work_stream)(int32_t device_type, int32_t device_id, void **stream);
 } DLPackExchangeAPI;
-
-#endif

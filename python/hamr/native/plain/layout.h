@@ -1,6 +1,5 @@
 /* The element types, as hamr/types.h numbers them, and where an array has its elements. */
-#ifndef HAMR_PLAIN_LAYOUT_H
-#define HAMR_PLAIN_LAYOUT_H
+#pragma once
 
 #include "hamr/functions.h"
 
@@ -36,5 +35,3 @@ int array_bounds(hamr_array *array);
 /* Makes the strides those of C order and returns how many bytes there are, each size of 0 counted as 1. Below zero: ~i,
  * where the bytes of dimension i do not fit; what is before it is not set. */
 int64_t array_c_strides(hamr_array *array);
-
-#endif

@@ -1,6 +1,5 @@
 /* One allocation: what Python's Block and C's Share have in common, and the rules for who uses it. */
-#ifndef HAMR_PLAIN_MEMORY_H
-#define HAMR_PLAIN_MEMORY_H
+#pragma once
 
 #include "hamr/functions.h"
 #include "plain/allocators.h"
@@ -22,7 +21,9 @@ static inline uint32_t marks_at(uint64_t address) {
     return address ? __atomic_load_n((const uint32_t *)(uintptr_t)address, __ATOMIC_ACQUIRE) : 0;
 }
 
-static inline uint64_t number_at(uint64_t address) { return __atomic_load_n((const uint64_t *)(uintptr_t)address, __ATOMIC_ACQUIRE); }
+static inline uint64_t number_at(uint64_t address) {
+    return __atomic_load_n((const uint64_t *)(uintptr_t)address, __ATOMIC_ACQUIRE);
+}
 
 /* Whether the host may use the elements where they are, without asking the core, which would say the same: see
  * gobuffer/access.go. marks are the memory's. Kernels that hamr knows nothing of may use managed memory, on the
@@ -33,7 +34,9 @@ static inline int host_in_place(const hamr_array *array, uint64_t marks) {
     return memory_kind(array->allocator) != HAMR_MANAGED && !array->stream && marks && !marks_at(marks);
 }
 
-static inline void memory_tell_address(Memory *memory) { __atomic_store_n(&memory->address_known, 1, __ATOMIC_RELAXED); }
+static inline void memory_tell_address(Memory *memory) {
+    __atomic_store_n(&memory->address_known, 1, __ATOMIC_RELAXED);
+}
 
 /* Of one that is all zero. */
 static inline void memory_fill(Memory *memory, const hamr_array *array, uint64_t generation) {
@@ -54,5 +57,3 @@ hamr_array memory_whole(const Memory *memory, int64_t dimensions[2]);
 static inline int memory_waits_for_all(const Memory *memory) {
     return __atomic_load_n(&memory->address_known, __ATOMIC_RELAXED) && is_pooled(memory->allocator);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What arrays and tensors of DLPack say of each other. */
-#ifndef HAMR_PLAIN_TENSOR_H
-#define HAMR_PLAIN_TENSOR_H
+#pragma once
 
 #include "hamr/functions.h"
 #include "plain/dlpack.h"
@@ -15,5 +14,3 @@ static inline int32_t tensor_device(int32_t device_type, int32_t device) {
 int tensor_fill(DLTensor *tensor, const hamr_array *array, int32_t device_type, int64_t *dimensions);
 /* Makes the strides of array, of which all else is known, those of tensor: -1. Else the dimension whose do not fit. */
 int tensor_read_strides(const DLTensor *tensor, hamr_array *array);
-
-#endif

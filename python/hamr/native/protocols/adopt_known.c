@@ -16,7 +16,8 @@ static PyObject *wait_of;
 static PyObject *numbers[2]; /* the default stream, and the transfer mode of who names none, sync_host */
 
 int adopt_known_setup(void) {
-    static const char *const texts[PROTOCOLS] = {[BUFFER] = "buffer", [CUDA] = "__cuda_array_interface__", [DLPACK] = "__dlpack__"};
+    static const char *const texts[PROTOCOLS] = {[BUFFER] = "buffer", [CUDA] = "__cuda_array_interface__",
+                                                 [DLPACK] = "__dlpack__"};
     if (intern_names(names, texts, PROTOCOLS) < 0) return -1;
     for (int i = 0; i < 2; i++)
         if (!numbers[i] && !(numbers[i] = PyLong_FromLong(i))) return -1;
@@ -26,7 +27,9 @@ int adopt_known_setup(void) {
 /* set_known_types(plain, cuda, dlpack, wait_of) */
 static PyObject *set_known_types(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *given[PROTOCOLS + 1];
-    if (!PyArg_ParseTuple(arguments, "O!O!O!O", &PySet_Type, &given[BUFFER], &PySet_Type, &given[CUDA], &PySet_Type, &given[DLPACK], &given[PROTOCOLS])) return NULL;
+    if (!PyArg_ParseTuple(arguments, "O!O!O!O", &PySet_Type, &given[BUFFER], &PySet_Type, &given[CUDA], &PySet_Type,
+                          &given[DLPACK], &given[PROTOCOLS]))
+        return NULL;
     for (int i = 0; i <= PROTOCOLS; i++) {
         PyObject **place = i < PROTOCOLS ? &types[i] : &wait_of, *old = *place;
         *place = Py_NewRef(given[i]);
@@ -83,8 +86,10 @@ PyObject *adopt_plain(PyTypeObject *type, PyObject *object) {
 
 PyMethodDef adopt_known_functions[] = {
     {"set_known_types", set_known_types, METH_VARARGS,
-     "set_known_types(plain, cuda, dlpack, wait_of): whose types the buffer protocol, __cuda_array_interface__ and __dlpack__ serve, and who says whether to wait."},
+     "set_known_types(plain, cuda, dlpack, wait_of): whose types the buffer protocol, __cuda_array_interface__ and "
+     "__dlpack__ serve, and who says whether to wait."},
     {"adopt_known", FAST(adopt_known), METH_FASTCALL,
-     "adopt_known(type, object, stream, transfer, wait): share an object by the protocol that serves its type, or None."},
+     "adopt_known(type, object, stream, transfer, wait): share an object by the protocol that serves its type, or "
+     "None."},
     {NULL, NULL, 0, NULL},
 };

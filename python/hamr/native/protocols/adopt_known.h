@@ -1,6 +1,5 @@
 /* Sharing an object in one call. */
-#ifndef HAMR_PROTOCOLS_ADOPT_KNOWN_H
-#define HAMR_PROTOCOLS_ADOPT_KNOWN_H
+#pragma once
 
 #include "base/python.h"
 
@@ -8,5 +7,3 @@ int adopt_known_setup(void);
 PyObject *adopt_plain(PyTypeObject *type, PyObject *object); /* on the default stream; None if more has to be asked */
 int is_plain_exporter(PyObject *object); /* of a type that adopt_plain shares by the buffer protocol */
 extern PyMethodDef adopt_known_functions[];
-
-#endif

@@ -26,8 +26,11 @@ static PyObject *check_interface(PyObject *Py_UNUSED(module), PyObject *argument
     int masked;
     int32_t element = 0;
     PyObject *shape, *strides;
-    if (!PyArg_ParseTuple(arguments, "sO!OKLLpL", &interface.typestr, &PyTuple_Type, &shape, &strides, &pointer, &offset, &length, &masked, &version)) return NULL;
-    if (strides != Py_None && !PyTuple_Check(strides)) return PyErr_Format(PyExc_TypeError, "strides is %R: accepted is a tuple of int", strides);
+    if (!PyArg_ParseTuple(arguments, "sO!OKLLpL", &interface.typestr, &PyTuple_Type, &shape, &strides, &pointer,
+                          &offset, &length, &masked, &version))
+        return NULL;
+    if (strides != Py_None && !PyTuple_Check(strides))
+        return PyErr_Format(PyExc_TypeError, "strides is %R: accepted is a tuple of int", strides);
     int64_t *sizes = integers_of(shape), *steps = sizes && strides != Py_None ? integers_of(strides) : NULL;
     hamr_error *error = NULL;
     /* Only now: an entry's __index__ may fork. */
@@ -51,6 +54,7 @@ static PyObject *check_interface(PyObject *Py_UNUSED(module), PyObject *argument
 
 PyMethodDef array_interface_functions[] = {
     {"check_interface", check_interface, METH_VARARGS,
-     "check_interface(typestr, shape, strides, pointer, offset, length, masked, version) -> element: the rules of the array interface. length is -1 where data is a pointer."},
+     "check_interface(typestr, shape, strides, pointer, offset, length, masked, version) -> element: the rules of the "
+     "array interface. length is -1 where data is a pointer."},
     {NULL, NULL, 0, NULL},
 };

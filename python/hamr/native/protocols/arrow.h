@@ -6,8 +6,7 @@
  *
  * Whoever holds a struct moves it by copying its bytes and clearing release in the
  * place it leaves; release NULL therefore marks a struct that holds nothing. */
-#ifndef HAMR_PROTOCOLS_ARROW_H
-#define HAMR_PROTOCOLS_ARROW_H
+#pragma once
 
 #include <stdint.h>
 
@@ -67,5 +66,3 @@ struct ArrowArrayStream {
 #define ARROW_ARRAY "arrow_array"
 #define ARROW_DEVICE_ARRAY "arrow_device_array"
 #define ARROW_STREAM "arrow_array_stream"
-
-#endif

@@ -55,7 +55,8 @@ static void end_array(PyObject *capsule) {
 static PyObject *schema_capsule(const hamr_array *array) {
     struct ArrowSchema *schema = malloc(sizeof *schema);
     if (!schema) return PyErr_NoMemory();
-    *schema = (struct ArrowSchema){.format = arrow_format(array->element), .name = "", .flags = ARROW_FLAG_NULLABLE, .release = release_schema};
+    *schema = (struct ArrowSchema){.format = arrow_format(array->element), .name = "", .flags = ARROW_FLAG_NULLABLE,
+                                   .release = release_schema};
     PyObject *capsule = PyCapsule_New(schema, ARROW_SCHEMA, end_schema);
     if (!capsule) free(schema);
     return capsule;
@@ -67,7 +68,8 @@ static int place(const hamr_array *array, char for_space, struct ArrowDeviceArra
     into->device_type = dlpack_device_type(array, for_space);
     into->device_id = into->device_type == ARROW_DEVICE_CPU ? -1 : array->device < 0 ? 0 : array->device;
     if (into->device_type) return 0;
-    return RAISE(PyExc_BufferError, "Arrow has no number for the device of this memory: get_host_accessible() brings it to the host");
+    return RAISE(PyExc_BufferError,
+                 "Arrow has no number for the device of this memory: get_host_accessible() brings it to the host");
 }
 
 static PyObject *array_capsule(Array *source, char for_space, int of_device) {
@@ -81,7 +83,8 @@ static PyObject *array_capsule(Array *source, char for_space, int of_device) {
             if (source->block) memory_tell_address(&source->block->memory);
             *exported = (Exported){owner, {NULL, (const void *)(uintptr_t)source->array.pointer}};
             device_array->array = (struct ArrowArray){
-                .length = source->array.shape[0], .n_buffers = 2, .buffers = exported->buffers, .release = release_array, .private_data = exported};
+                .length = source->array.shape[0], .n_buffers = 2, .buffers = exported->buffers,
+                    .release = release_array, .private_data = exported};
             return capsule;
         }
         if (capsule) device_array = NULL; /* the capsule's */
@@ -94,20 +97,29 @@ static PyObject *array_capsule(Array *source, char for_space, int of_device) {
 
 static int check(const hamr_array *array, int of_device) {
     if (array->element == HAMR_BOOL)
-        PyErr_SetString(PyExc_TypeError, "element type |b1 cannot be shared with Arrow, which packs eight bool in a byte: astype(\"uint8\") makes a buffer that can");
+        PyErr_SetString(PyExc_TypeError,
+                        "element type |b1 cannot be shared with Arrow, which packs eight bool in a byte: "
+                        "astype(\"uint8\") makes a buffer that can");
     else if (!arrow_format(array->element))
         PyErr_Format(PyExc_TypeError,
-                     "element type %s has no format in Arrow: accepted are int8 ... int64, uint8 ... uint64, float16, float32 and float64, which astype() makes",
+                     "element type %s has no format in Arrow: accepted are int8 ... int64, uint8 ... uint64, float16, "
+                     "float32 and float64, which astype() makes",
                      element_label(array->element));
     else if (array->ndim == 0)
-        PyErr_SetString(PyExc_ValueError, "the buffer has no dimension, an Arrow array has one: buf[None] has one, too");
+        PyErr_SetString(PyExc_ValueError,
+                        "the buffer has no dimension, an Arrow array has one: buf[None] has one, too");
     else if (array->ndim > 1)
-        PyErr_Format(PyExc_ValueError, "the buffer has %d dimensions, an Arrow array has one: share a part of it such as buf[0], or buf.reshape(-1)", array->ndim);
+        PyErr_Format(PyExc_ValueError,
+                     "the buffer has %d dimensions, an Arrow array has one: share a part of it such as buf[0], or "
+                     "buf.reshape(-1)", array->ndim);
     else if (!array_contiguous(array, 0))
-        PyErr_SetString(PyExc_ValueError, "the buffer's elements have gaps between them, those of an Arrow array have none: copy() makes a buffer without");
+        PyErr_SetString(PyExc_ValueError,
+                        "the buffer's elements have gaps between them, those of an Arrow array have none: copy() "
+                        "makes a buffer without");
     else if (!of_device && !(array->flags & HAMR_HOST_REACHABLE))
         PyErr_SetString(PyExc_ValueError,
-                        "the host does not reach this memory: get_host_accessible() brings it there, __arrow_c_device_array__() tells of it where it is");
+                        "the host does not reach this memory: get_host_accessible() brings it there, "
+                        "__arrow_c_device_array__() tells of it where it is");
     else return 0;
     return -1;
 }
@@ -133,7 +145,8 @@ static PyObject *capsules(PyObject *object, int of_device) {
     char for_space = ((Array *)object)->for_space;
     Array *source = exportable(object, of_device);
     if (!source) return NULL;
-    PyObject *array = array_capsule(source, for_space, of_device), *schema = array ? schema_capsule(&source->array) : NULL;
+    PyObject *array = array_capsule(source, for_space, of_device), *schema = array ? schema_capsule(&source->array)
+        : NULL;
     Py_DECREF(source);
     PyObject *pair = schema ? PyTuple_Pack(2, schema, array) : NULL;
     Py_XDECREF(schema);
@@ -146,21 +159,27 @@ static PyObject *capsules(PyObject *object, int of_device) {
 static int check_arguments(const char *method, PyObject *const *arguments, Py_ssize_t n, PyObject *names, int later) {
     PyObject *requested = n ? arguments[0] : NULL;
     Py_ssize_t named = names ? PyTuple_Size(names) : 0;
-    if (n > 1) return RAISE(PyExc_TypeError, "%s() takes at most one positional argument, requested_schema, got %zd", method, n);
+    if (n > 1)
+        return RAISE(PyExc_TypeError, "%s() takes at most one positional argument, requested_schema, got %zd", method,
+                     n);
     for (Py_ssize_t i = 0; i < named; i++) {
         PyObject *name = PyTuple_GetItem(names, i), *value = arguments[n + i];
         if (PyUnicode_CompareWithASCIIString(name, "requested_schema") == 0) {
             if (requested) PyErr_Format(PyExc_TypeError, "%s() got requested_schema twice", method);
             else requested = value;
         } else if (!later) {
-            PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument %R: accepted is requested_schema", method, name);
+            PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument %R: accepted is requested_schema",
+                         method, name);
         } else if (value != Py_None) {
-            PyErr_Format(PyExc_NotImplementedError, "%s() got the keyword argument %R, which it does not know, as %R: accepted is None", method, name, value);
+            PyErr_Format(PyExc_NotImplementedError,
+                         "%s() got the keyword argument %R, which it does not know, as %R: accepted is None", method,
+                         name, value);
         }
         if (PyErr_Occurred()) return -1;
     }
     if (!requested || requested == Py_None || PyCapsule_IsValid(requested, ARROW_SCHEMA)) return 0;
-    return RAISE(PyExc_TypeError, "requested_schema is %R: accepted are None and a capsule of the name " ARROW_SCHEMA, requested);
+    return RAISE(PyExc_TypeError, "requested_schema is %R: accepted are None and a capsule of the name " ARROW_SCHEMA,
+                 requested);
 }
 
 PyObject *array_arrow(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names) {

@@ -49,16 +49,21 @@ static int read_place(const Place *place, hamr_array *into) {
         into->flags |= HAMR_HOST_REACHABLE;
         into->allocator = HAMR_ALLOCATOR_MALLOC;
         if (!place->event) return 0;
-        return RAISE(PyExc_ValueError, "sync_event of the Arrow array is not NULL: accepted is NULL in the CPU's memory");
+        return RAISE(PyExc_ValueError,
+                     "sync_event of the Arrow array is not NULL: accepted is NULL in the CPU's memory");
     case ARROW_DEVICE_CUDA:
         into->device = (int32_t)place->device;
         if (place->device >= 0 && place->device <= INT32_MAX) return 0;
-        return RAISE(PyExc_ValueError, "device_id of the Arrow array is %lld: accepted are 0 ... 2**31-1", (long long)place->device);
+        return RAISE(PyExc_ValueError, "device_id of the Arrow array is %lld: accepted are 0 ... 2**31-1",
+                     (long long)place->device);
     case ARROW_DEVICE_CUDA_HOST:
     case ARROW_DEVICE_CUDA_MANAGED:
         return 0;
     }
-    return RAISE(PyExc_BufferError, "device_type of the Arrow array is %d: accepted are %d (CPU), %d (CUDA), %d (CUDA_HOST) and %d (CUDA_MANAGED)", (int)place->type, ARROW_DEVICE_CPU, ARROW_DEVICE_CUDA, ARROW_DEVICE_CUDA_HOST, ARROW_DEVICE_CUDA_MANAGED);
+    return RAISE(PyExc_BufferError,
+                 "device_type of the Arrow array is %d: accepted are %d (CPU), %d (CUDA), %d (CUDA_HOST) and %d "
+                 "(CUDA_MANAGED)", (int)place->type, ARROW_DEVICE_CPU, ARROW_DEVICE_CUDA, ARROW_DEVICE_CUDA_HOST,
+                 ARROW_DEVICE_CUDA_MANAGED);
 }
 
 /* A stream that runs after the event at which the elements are ready, from
@@ -67,7 +72,8 @@ static int read_event(const Place *place, const hamr_array *array, PyObject *ord
     uint64_t event = place->event ? *(const uint64_t *)place->event : 0;
     *producer = 0;
     if (!event || order == Py_None || !array_count(array)) return 0;
-    PyObject *stream = PyObject_CallFunction(order, "KK", (unsigned long long)array->pointer, (unsigned long long)event);
+    PyObject *stream = PyObject_CallFunction(order, "KK", (unsigned long long)array->pointer,
+                                             (unsigned long long)event);
     if (!stream) return -1;
     *producer = PyLong_AsUnsignedLongLong(stream);
     Py_DECREF(stream);
@@ -133,7 +139,8 @@ static int stream_failed(struct ArrowArrayStream *stream, int code) {
     const char *message = stream->get_last_error ? stream->get_last_error(stream) : NULL;
     PyObject *text = message ? PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "backslashreplace") : NULL;
     if (message && !text) return -1;
-    PyObject *error = text ? PyObject_CallFunction(PyExc_OSError, "iN", code, PyUnicode_FromFormat("the Arrow stream failed: %U", text))
+    PyObject *error = text ? PyObject_CallFunction(PyExc_OSError, "iN", code,
+                                                   PyUnicode_FromFormat("the Arrow stream failed: %U", text))
                            : PyObject_CallFunction(PyExc_OSError, "is", code, "the Arrow stream failed");
     Py_XDECREF(text);
     if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
@@ -151,7 +158,9 @@ static int only_chunk(struct ArrowArrayStream *stream, struct ArrowArray *only) 
         if (!next.release) return 0;
         if (only->release && only->length && next.length) {
             next.release(&next);
-            return RAISE(PyExc_ValueError, "the Arrow stream has several chunks: accepted is one, which combine_chunks() or rechunk() makes");
+            return RAISE(PyExc_ValueError,
+                         "the Arrow stream has several chunks: accepted is one, which combine_chunks() or rechunk() "
+                         "makes");
         }
         if (only->release && only->length) {
             next.release(&next);
@@ -177,7 +186,8 @@ static int read_stream(struct ArrowArrayStream *stream, hamr_array *into, struct
 static PyObject *from_stream(PyTypeObject *type, PyObject *capsule, Draft *draft) {
     static const void *no_buffers[2];
     if (!is_capsule(capsule, ARROW_STREAM))
-        return PyErr_Format(PyExc_TypeError, "__arrow_c_stream__() gave %R: accepted is a capsule of the name " ARROW_STREAM, capsule);
+        return PyErr_Format(PyExc_TypeError,
+                            "__arrow_c_stream__() gave %R: accepted is a capsule of the name " ARROW_STREAM, capsule);
     struct ArrowArrayStream *source = PyCapsule_GetPointer(capsule, ARROW_STREAM), stream = *source;
     if (!stream.release) return consumed(ARROW_STREAM);
     source->release = NULL;
@@ -225,11 +235,14 @@ static PyObject *adopt_arrow(PyObject *Py_UNUSED(module), PyObject *const *argum
         PyObject *given = call_if_offered(arguments[1], names[i]);
         if (!given && PyErr_Occurred()) return NULL;
         if (!given) continue;
-        PyObject *made = i == 2 ? from_stream(type, given, &draft) : from_pair(type, given, i == 0, &draft, arguments[4]);
+        PyObject *made = i == 2 ? from_stream(type, given, &draft)
+            : from_pair(type, given, i == 0, &draft, arguments[4]);
         KEEPING_ERROR(Py_DECREF(given))
         return made;
     }
-    return PyErr_Format(PyExc_TypeError, "%R has none of __arrow_c_device_array__, __arrow_c_array__ and __arrow_c_stream__", arguments[1]);
+    return PyErr_Format(PyExc_TypeError,
+                        "%R has none of __arrow_c_device_array__, __arrow_c_array__ and __arrow_c_stream__",
+                        arguments[1]);
 }
 
 PyMethodDef arrow_functions[] = {

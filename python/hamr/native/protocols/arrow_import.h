@@ -1,9 +1,6 @@
 /* Other libraries' Arrow arrays. */
-#ifndef HAMR_PROTOCOLS_ARROW_IMPORT_H
-#define HAMR_PROTOCOLS_ARROW_IMPORT_H
+#pragma once
 
 #include "base/python.h"
 
 extern PyMethodDef arrow_functions[];
-
-#endif

@@ -8,7 +8,9 @@
 #include "plain/layout.h"
 #include "protocols/arrow.h"
 
-#define ACCEPTED "accepted are int8 ... int64 (c s i l), uint8 ... uint64 (C S I L), float16 ... float64 (e f g), and fixed-size lists of them (+w:n)"
+#define ACCEPTED \
+    "accepted are int8 ... int64 (c s i l), uint8 ... uint64 (C S I L), float16 ... float64 (e f g), " \
+    "and fixed-size lists of them (+w:n)"
 
 const char *arrow_format(int32_t element) {
     const ElementFacts *facts = element_facts(element);
@@ -25,9 +27,11 @@ static int32_t element_of(const char *format) {
 /* In words, since most who read them have never seen a format. */
 static const char *advice(const char *format) {
     if (strcmp(format, "b") == 0) return "Arrow packs eight bool in a byte, which cannot be shared; cast it to uint8";
-    if (strncmp(format, "td", 2) == 0 || strncmp(format, "tt", 2) == 0 || strncmp(format, "ts", 2) == 0 || strncmp(format, "tD", 2) == 0) {
+    if (strncmp(format, "td", 2) == 0 || strncmp(format, "tt", 2) == 0 || strncmp(format, "ts", 2) == 0 ||
+        strncmp(format, "tD", 2) == 0) {
         int narrow = strcmp(format, "tdD") == 0 || strcmp(format, "tts") == 0 || strcmp(format, "ttm") == 0;
-        return narrow ? "dates and times are shared as numbers; view('int32') makes such an array, cast('int64') a wider one"
+        return narrow
+            ? "dates and times are shared as numbers; view('int32') makes such an array, cast('int64') a wider one"
                       : "dates and times are shared as numbers; view('int64') makes such an array";
     }
     if (strcmp(format, "+s") == 0) return "share the columns one by one";
@@ -53,7 +57,8 @@ static int refuse(const char *what, int64_t value, const char *accepted) {
 static const char *next_text(const char **metadata, int32_t *length) {
     memcpy(length, *metadata, sizeof *length);
     const char *text = *metadata + sizeof *length;
-    if (*length < 0) return PyErr_Format(PyExc_ValueError, "the Arrow schema's metadata has a text of %d bytes", (int)*length), NULL;
+    if (*length < 0)
+        return PyErr_Format(PyExc_ValueError, "the Arrow schema's metadata has a text of %d bytes", (int)*length), NULL;
     *metadata = text + *length;
     return text;
 }
@@ -70,7 +75,9 @@ static int check_metadata(const char *metadata) {
         if (!value) return -1;
         if (key_length != sizeof key - 1 || memcmp(name, key, sizeof key - 1) != 0) continue;
         PyObject *text = PyUnicode_DecodeUTF8(value, length, "backslashreplace");
-        if (text) PyErr_Format(PyExc_TypeError, "the Arrow array is of the extension type %R: share its storage; " ACCEPTED, text);
+        if (text)
+            PyErr_Format(PyExc_TypeError, "the Arrow array is of the extension type %R: share its storage; " ACCEPTED,
+                         text);
         Py_XDECREF(text);
         return -1;
     }
@@ -89,7 +96,8 @@ int arrow_read_schema(const struct ArrowSchema *schema, hamr_array *into) {
     for (into->ndim = 1;; into->ndim++) {
         if (!schema || !schema->format) return RAISE(PyExc_ValueError, "the Arrow schema has no format");
         if (schema->dictionary) {
-            PyErr_SetString(PyExc_TypeError, "the Arrow array is dictionary-encoded: dictionary_decode() makes a plain one; " ACCEPTED);
+            PyErr_SetString(PyExc_TypeError,
+                            "the Arrow array is dictionary-encoded: dictionary_decode() makes a plain one; " ACCEPTED);
             return -1;
         }
         if (check_metadata(schema->metadata) < 0) return -1;
@@ -99,8 +107,11 @@ int arrow_read_schema(const struct ArrowSchema *schema, hamr_array *into) {
             if (!into->element) return refuse_format(schema->format);
             if (!schema->n_children) return 0;
         }
-        if (schema->n_children != (size >= 0) || (size >= 0 && !schema->children)) return RAISE(PyExc_ValueError, "n_children of the Arrow schema is %lld: accepted is %d with the format %s", (long long)schema->n_children, size >= 0, schema->format);
-        if (into->ndim == HAMR_MAX_DIMENSIONS) return RAISE(PyExc_ValueError, "the Arrow array's lists have more than %d dimensions", HAMR_MAX_DIMENSIONS);
+        if (schema->n_children != (size >= 0) || (size >= 0 && !schema->children))
+            return RAISE(PyExc_ValueError, "n_children of the Arrow schema is %lld: accepted is %d with the format %s",
+                         (long long)schema->n_children, size >= 0, schema->format);
+        if (into->ndim == HAMR_MAX_DIMENSIONS)
+            return RAISE(PyExc_ValueError, "the Arrow array's lists have more than %d dimensions", HAMR_MAX_DIMENSIONS);
         into->shape[into->ndim] = size;
         schema = schema->children[0];
     }
@@ -126,27 +137,36 @@ static int64_t zero_bits(const unsigned char *bits, int64_t from, int64_t count)
 static int check_nulls(const struct ArrowArray *array, int64_t from, int64_t count, int on_host) {
     int64_t nulls = array->null_count;
     const unsigned char *bits = array->buffers[0];
-    if (nulls < -1 || nulls > array->length) return refuse("null_count", nulls, "accepted are 0 and, where it is not known, -1");
+    if (nulls < -1 || nulls > array->length)
+        return refuse("null_count", nulls, "accepted are 0 and, where it is not known, -1");
     if (nulls > 0 && !bits) return refuse("null_count", nulls, "accepted is 0 without a validity bitmap");
     if (nulls == 0 || !bits || count == 0) return 0;
     if (nulls < 0 || count < array->length) {
-        if (!on_host) return refuse("null_count", nulls, "accepted is 0 on a device, whose validity bitmap is not read");
+        if (!on_host)
+            return refuse("null_count", nulls, "accepted is 0 on a device, whose validity bitmap is not read");
         nulls = zero_bits(bits, array->offset + from, count);
     }
     if (!nulls) return 0;
-    return RAISE(PyExc_ValueError, "%lld of the Arrow array's %lld elements are null: accepted are arrays without nulls, which fill_null() and drop_null() make", (long long)nulls, (long long)count);
+    return RAISE(PyExc_ValueError,
+                 "%lld of the Arrow array's %lld elements are null: accepted are arrays without nulls, which "
+                 "fill_null() and drop_null() make", (long long)nulls, (long long)count);
 }
 
 static int check_struct(const struct ArrowArray *array, int leaf) {
     int64_t end;
     if (array->length < 0) return refuse("length", array->length, "accepted are 0 and more");
     if (array->offset < 0) return refuse("offset", array->offset, "accepted are 0 and more");
-    if (__builtin_add_overflow(array->offset, array->length, &end)) return refuse("offset", array->offset, "offset and length together do not fit in 64 bits");
-    if (array->n_buffers != 1 + leaf) return refuse("n_buffers", array->n_buffers, leaf ? "accepted is 2" : "accepted is 1 for fixed-size lists");
-    if (array->n_children != !leaf) return refuse("n_children", array->n_children, leaf ? "accepted is 0" : "accepted is 1 for fixed-size lists");
-    const char *missing = !array->buffers ? "buffers" : !leaf && (!array->children || !array->children[0]) ? "children" : NULL;
+    if (__builtin_add_overflow(array->offset, array->length, &end))
+        return refuse("offset", array->offset, "offset and length together do not fit in 64 bits");
+    if (array->n_buffers != 1 + leaf)
+        return refuse("n_buffers", array->n_buffers, leaf ? "accepted is 2" : "accepted is 1 for fixed-size lists");
+    if (array->n_children != !leaf)
+        return refuse("n_children", array->n_children, leaf ? "accepted is 0" : "accepted is 1 for fixed-size lists");
+    const char *missing = !array->buffers ? "buffers" : !leaf && (!array->children || !array->children[0]) ? "children"
+        : NULL;
     if (missing) PyErr_Format(PyExc_ValueError, "the Arrow array's %s are NULL", missing);
-    else if (array->dictionary) PyErr_SetString(PyExc_ValueError, "the Arrow array has a dictionary, its schema has none");
+    else if (array->dictionary)
+        PyErr_SetString(PyExc_ValueError, "the Arrow array has a dictionary, its schema has none");
     else return 0;
     return -1;
 }
@@ -162,7 +182,9 @@ int arrow_read_array(const struct ArrowArray *array, int on_host, hamr_array *in
         int leaf = d == into->ndim;
         if (check_struct(array, leaf) < 0) return -1;
         if (__builtin_add_overflow(from, count, &end)) return too_large();
-        if (end > array->length) return RAISE(PyExc_ValueError, "length of the Arrow array's child is %lld: its lists need %lld", (long long)array->length, (long long)end);
+        if (end > array->length)
+            return RAISE(PyExc_ValueError, "length of the Arrow array's child is %lld: its lists need %lld",
+                         (long long)array->length, (long long)end);
         if (check_nulls(array, from, count, on_host) < 0) return -1;
         if (leaf) break;
         if (__builtin_add_overflow(from, array->offset, &from) || __builtin_mul_overflow(from, into->shape[d], &from) ||
@@ -172,9 +194,12 @@ int arrow_read_array(const struct ArrowArray *array, int on_host, hamr_array *in
     }
     uint64_t data = (uint64_t)(uintptr_t)array->buffers[1];
     int64_t skipped;
-    if (!data && count) return RAISE(PyExc_ValueError, "the Arrow array's data are NULL, and its length is %lld", (long long)array->length);
+    if (!data && count)
+        return RAISE(PyExc_ValueError, "the Arrow array's data are NULL, and its length is %lld",
+                     (long long)array->length);
     if (__builtin_add_overflow(from, array->offset, &from) || __builtin_mul_overflow(from, size, &skipped) ||
-        __builtin_mul_overflow(count, size, &end) || __builtin_add_overflow(skipped, end, &end) || data + (uint64_t)end < data)
+        __builtin_mul_overflow(count, size, &end) || __builtin_add_overflow(skipped, end, &end) ||
+        data + (uint64_t)end < data)
         return too_large();
     into->pointer = data ? data + (uint64_t)skipped : 0;
     array_c_strides(into);

@@ -1,6 +1,5 @@
 /* Which elements of which type a schema and an array of Arrow describe. */
-#ifndef HAMR_PROTOCOLS_ARROW_LAYOUT_H
-#define HAMR_PROTOCOLS_ARROW_LAYOUT_H
+#pragma once
 
 #include "hamr/functions.h"
 #include "protocols/arrow.h"
@@ -10,5 +9,3 @@ const char *arrow_format(int32_t element); /* NULL if there is none */
 int arrow_read_schema(const struct ArrowSchema *schema, hamr_array *into);
 /* Sets shape[0], strides and pointer, after arrow_read_schema. */
 int arrow_read_array(const struct ArrowArray *array, int on_host, hamr_array *into);
-
-#endif

@@ -85,6 +85,7 @@ PyObject *adopt_buffer(PyObject *Py_UNUSED(module), PyObject *const *arguments, 
 }
 
 PyMethodDef buffer_import_functions[] = {
-    {"adopt_buffer", FAST(adopt_buffer), METH_FASTCALL, "adopt_buffer(type, object, stream, transfer): share by the buffer protocol."},
+    {"adopt_buffer", FAST(adopt_buffer), METH_FASTCALL,
+     "adopt_buffer(type, object, stream, transfer): share by the buffer protocol."},
     {NULL, NULL, 0, NULL},
 };

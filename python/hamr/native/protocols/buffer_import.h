@@ -1,6 +1,5 @@
 /* What other libraries export by the buffer protocol as arrays. */
-#ifndef HAMR_PROTOCOLS_BUFFER_IMPORT_H
-#define HAMR_PROTOCOLS_BUFFER_IMPORT_H
+#pragma once
 
 #include "base/python.h"
 #include "plain/layout.h"
@@ -11,5 +10,3 @@ int buffer_read(PyObject *object, Draft *draft, Py_buffer **exported);
 /* Arguments: type, object, stream, transfer. */
 PyObject *adopt_buffer(PyObject *module, PyObject *const *arguments, Py_ssize_t n);
 extern PyMethodDef buffer_import_functions[];
-
-#endif

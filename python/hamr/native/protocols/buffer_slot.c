@@ -11,13 +11,20 @@
 #include "plain/memory.h"
 
 static int check_request(const hamr_array *array, const ElementFacts *facts, int flags) {
-    if (!(array->flags & HAMR_HOST_REACHABLE)) return RAISE(PyExc_BufferError, "the host does not reach this memory: get_host_accessible() brings it there");
-    if (!facts || (!facts->format && (flags & PyBUF_FORMAT))) return RAISE(PyExc_BufferError, "element type %s has no format in the buffer protocol", element_label(array->element));
-    if ((flags & PyBUF_WRITABLE) && (array->flags & HAMR_READ_ONLY)) return RAISE(PyExc_BufferError, "the buffer is read-only");
+    if (!(array->flags & HAMR_HOST_REACHABLE))
+        return RAISE(PyExc_BufferError, "the host does not reach this memory: get_host_accessible() brings it there");
+    if (!facts || (!facts->format && (flags & PyBUF_FORMAT)))
+        return RAISE(PyExc_BufferError, "element type %s has no format in the buffer protocol",
+                     element_label(array->element));
+    if ((flags & PyBUF_WRITABLE) && (array->flags & HAMR_READ_ONLY))
+        return RAISE(PyExc_BufferError, "the buffer is read-only");
     int c = array_contiguous(array, 0);
-    if (((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || !(flags & PyBUF_STRIDES & ~PyBUF_ND)) && !c) return RAISE(PyExc_BufferError, "the buffer's elements do not lie in C order: copy() makes a buffer whose do");
-    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !array_contiguous(array, 1)) return RAISE(PyExc_BufferError, "the buffer's elements do not lie in Fortran order");
-    if ((flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS && !c && !array_contiguous(array, 1)) return RAISE(PyExc_BufferError, "the buffer's elements have gaps between them: copy() makes a buffer without");
+    if (((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || !(flags & PyBUF_STRIDES & ~PyBUF_ND)) && !c)
+        return RAISE(PyExc_BufferError, "the buffer's elements do not lie in C order: copy() makes a buffer whose do");
+    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !array_contiguous(array, 1))
+        return RAISE(PyExc_BufferError, "the buffer's elements do not lie in Fortran order");
+    if ((flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS && !c && !array_contiguous(array, 1))
+        return RAISE(PyExc_BufferError, "the buffer's elements have gaps between them: copy() makes a buffer without");
     return 0;
 }
 
@@ -72,13 +79,17 @@ _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "hamr needs a 64-bit Pytho
 static PyObject *describe(const hamr_array *array) {
     const ElementFacts *facts = element_facts(array->element);
     if (!facts || !facts->format)
-        return PyErr_Format(PyExc_AttributeError, "__array_interface__: element type %s has no typestr of its own", element_label(array->element));
+        return PyErr_Format(PyExc_AttributeError, "__array_interface__: element type %s has no typestr of its own",
+                            element_label(array->element));
     if (!(array->flags & HAMR_HOST_REACHABLE))
-        return PyErr_Format(PyExc_AttributeError, "__array_interface__: the host does not reach this memory; get_host_accessible() brings it there");
+        return PyErr_Format(PyExc_AttributeError,
+                            "__array_interface__: the host does not reach this memory; get_host_accessible() brings "
+                            "it there");
     PyObject *shape, *strides;
     if (array_layout(array, &shape, &strides) < 0) return NULL;
     return Py_BuildValue("{s:N,s:s,s:(KO),s:N,s:i}", "shape", shape, "typestr", facts->typestr,
-                         "data", (unsigned long long)(uintptr_t)address_of(array), (array->flags & HAMR_READ_ONLY) ? Py_True : Py_False,
+                         "data", (unsigned long long)(uintptr_t)address_of(array), (array->flags & HAMR_READ_ONLY)
+                         ? Py_True : Py_False,
                          "strides", strides, "version", 3);
 }
 

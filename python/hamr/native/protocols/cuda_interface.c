@@ -31,8 +31,11 @@ int cuda_interface_setup(void) {
 
 static PyObject *refuse(const Array *self) {
     if (!description_offered(self))
-        return PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__: CUDA does not reach this memory; get_cuda_accessible() brings it there");
-    return PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__: element type %s has no typestr of its own", element_label(self->array.element));
+        return PyErr_Format(PyExc_AttributeError,
+                            "__cuda_array_interface__: CUDA does not reach this memory; get_cuda_accessible() brings "
+                            "it there");
+    return PyErr_Format(PyExc_AttributeError, "__cuda_array_interface__: element type %s has no typestr of its own",
+                        element_label(self->array.element));
 }
 
 /* A dictionary of the taker's own, who may change it, with the stream to wait for. */
@@ -108,8 +111,10 @@ static int plain_unsigned(PyObject *number, uint64_t *value) {
 /* Fills draft from a dictionary of the simplest form; 0 if it is another. */
 static int read_plain(PyObject *interface, Draft *draft, uint64_t *producer) {
     hamr_array *array = &draft->array;
-    PyObject *data = PyDict_GetItemWithError(interface, names[DATA]), *strides = PyDict_GetItemWithError(interface, names[STRIDES]);
-    PyObject *version = PyDict_GetItemWithError(interface, names[VERSION]), *mask = PyDict_GetItemWithError(interface, names[MASK]);
+    PyObject *data = PyDict_GetItemWithError(interface, names[DATA]),
+        *strides = PyDict_GetItemWithError(interface, names[STRIDES]);
+    PyObject *version = PyDict_GetItemWithError(interface, names[VERSION]),
+        *mask = PyDict_GetItemWithError(interface, names[MASK]);
     PyObject *stream = PyDict_GetItemWithError(interface, names[STREAM]), *readonly;
     uint64_t number;
     array->element = plain_element(PyDict_GetItemWithError(interface, names[TYPESTR]));
@@ -147,7 +152,8 @@ PyObject *adopt_cuda(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py
         Py_DECREF(interface);
         interface = own;
     }
-    if (!interface || !PyDict_CheckExact(interface) || PyType_Check(arguments[1]) || !read_plain(interface, &draft, &producer)) {
+    if (!interface || !PyDict_CheckExact(interface) || PyType_Check(arguments[1]) ||
+        !read_plain(interface, &draft, &producer)) {
         Py_XDECREF(interface);
         if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
         PyErr_Clear();

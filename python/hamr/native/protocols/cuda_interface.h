@@ -1,6 +1,5 @@
 /* __cuda_array_interface__, both ways. */
-#ifndef HAMR_PROTOCOLS_CUDA_INTERFACE_H
-#define HAMR_PROTOCOLS_CUDA_INTERFACE_H
+#pragma once
 
 #include "base/python.h"
 
@@ -8,5 +7,3 @@ int cuda_interface_setup(void);
 PyObject *cuda_array_interface(PyObject *object, void *closure);
 /* Arguments: type, object, stream, transfer, wait. */
 PyObject *adopt_cuda(PyObject *module, PyObject *const *arguments, Py_ssize_t n);
-
-#endif

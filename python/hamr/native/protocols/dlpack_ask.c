@@ -13,7 +13,8 @@
 #include "protocols/dlpack_device.h"
 #include "protocols/dlpack_import.h"
 
-enum { EXCHANGE_API, DLPACK, DLPACK_DEVICE, STREAM, MAX_VERSION, COPY, DICT, MODULE, TORCH, TENSOR, REQUIRES_GRAD, IS_CONJ, IS_NEG, NAMES };
+enum { EXCHANGE_API, DLPACK, DLPACK_DEVICE, STREAM, MAX_VERSION, COPY, DICT, MODULE, TORCH, TENSOR, REQUIRES_GRAD,
+      IS_CONJ, IS_NEG, NAMES };
 static PyObject *names[NAMES], *newest, *no_arguments;
 
 int dlpack_ask_setup(void) {
@@ -57,7 +58,8 @@ static int is_torch(PyTypeObject *type) {
 
 /* Whether an attribute, or what it returns, is true; -1: an error. */
 static int truth(PyObject *object, int name, int is_method) {
-    PyObject *value = is_method ? PyObject_CallMethodObjArgs(object, names[name], NULL) : PyObject_GetAttr(object, names[name]);
+    PyObject *value = is_method ? PyObject_CallMethodObjArgs(object, names[name], NULL)
+        : PyObject_GetAttr(object, names[name]);
     int result = value ? PyObject_IsTrue(value) : -1;
     Py_XDECREF(value);
     return result;
@@ -76,7 +78,8 @@ static int producer_count;
 
 static const DLPackExchangeAPI *read_api(PyTypeObject *type) {
     PyObject *capsule = PyObject_GetAttr((PyObject *)type, names[EXCHANGE_API]);
-    const DLPackExchangeAPIHeader *header = capsule && PyCapsule_CheckExact(capsule) ? PyCapsule_GetPointer(capsule, "dlpack_exchange_api") : NULL;
+    const DLPackExchangeAPIHeader *header = capsule && PyCapsule_CheckExact(capsule)
+        ? PyCapsule_GetPointer(capsule, "dlpack_exchange_api") : NULL;
     while (header && header->version.major != DLPACK_MAJOR) header = header->prev_api;
     Py_XDECREF(capsule); /* what it points to lives as long as the process */
     const DLPackExchangeAPI *api = (const DLPackExchangeAPI *)header;
@@ -137,7 +140,9 @@ static int by_exchange(const Producer *producer, PyObject *object, Adoption *ado
         DLDevice device = tensor->dl_tensor.device;
         void *stream = NULL;
         if (producer->api->current_work_stream(device.device_type, device.device_id, &stream) != 0) {
-            if (!PyErr_Occurred()) PyErr_Format(PyExc_BufferError, "%R does not say on which stream its work is", (PyObject *)Py_TYPE(object));
+            if (!PyErr_Occurred())
+                PyErr_Format(PyExc_BufferError, "%R does not say on which stream its work is",
+                             (PyObject *)Py_TYPE(object));
             Raised raised = raised_take();
             if (tensor->deleter) tensor->deleter(tensor);
             raised_restore(raised);
@@ -163,7 +168,8 @@ static void explain(PyObject *object) {
     if (!PyType_Check(object) && !absent && !PyErr_ExceptionMatches(PyExc_TypeError)) return;
     PyObject *kind, *value, *traceback;
     PyErr_Fetch(&kind, &value, &traceback);
-    int offered = absent ? PyObject_HasAttrString(object, "__dlpack__") && PyObject_HasAttrString(object, "__dlpack_device__") : 1;
+    int offered = absent ? PyObject_HasAttrString(object, "__dlpack__") &&
+        PyObject_HasAttrString(object, "__dlpack_device__") : 1;
     if (!PyType_Check(object) && offered && !is_none(object, "__dlpack__") && !is_none(object, "__dlpack_device__")) {
         PyErr_Restore(kind, value, traceback);
         return;
@@ -172,7 +178,10 @@ static void explain(PyObject *object) {
     Py_XDECREF(value);
     Py_XDECREF(traceback);
     PyObject *name = PyType_GetName(Py_TYPE(object));
-    if (name) PyErr_Format(PyExc_TypeError, "%U object cannot be shared by DLPack: accepted is what has __dlpack__ and __dlpack_device__, or a DLPack capsule", name);
+    if (name)
+        PyErr_Format(PyExc_TypeError,
+                     "%U object cannot be shared by DLPack: accepted is what has __dlpack__ and __dlpack_device__, or "
+                     "a DLPack capsule", name);
     Py_XDECREF(name);
 }
 
@@ -191,7 +200,8 @@ static int read_device(PyObject *object, DLDevice *device) {
     }
     if (!plain && (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_Exception))) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "__dlpack_device__() of %R returned %R: accepted is (device type, number)", (PyObject *)Py_TYPE(object), pair);
+        PyErr_Format(PyExc_TypeError, "__dlpack_device__() of %R returned %R: accepted is (device type, number)",
+                     (PyObject *)Py_TYPE(object), pair);
     }
     Py_DECREF(pair);
     if (!plain) return -1;
@@ -205,7 +215,9 @@ static int is_current(int32_t number) {
     const hamr_functions *functions = core_functions();
     if (!functions || functions->devices->cuda_count < 1) return 0;
     int current = 0;
-    if (functions->devices->cuda_count > 1 && (!functions->devices->cuda_current || functions->devices->cuda_current(&current) != 0)) return 0;
+    if (functions->devices->cuda_count > 1 &&
+        (!functions->devices->cuda_current || functions->devices->cuda_current(&current) != 0))
+        return 0;
     return current == number;
 }
 
@@ -265,11 +277,13 @@ static PyObject *ask(PyObject *object, PyObject *stream, PyObject *copy, int ver
         else in_context_of(earlier);
     }
     if (capsule && !PyCapsule_CheckExact(capsule)) {
-        PyErr_Format(PyExc_TypeError, "__dlpack__() of %R returned %R: accepted is a capsule", (PyObject *)Py_TYPE(object), capsule);
+        PyErr_Format(PyExc_TypeError, "__dlpack__() of %R returned %R: accepted is a capsule",
+                     (PyObject *)Py_TYPE(object), capsule);
         Py_CLEAR(capsule);
     }
     if (capsule && versioned && !PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-        PyErr_Format(PyExc_BufferError, "__dlpack__() of %R returned a tensor without a version", (PyObject *)Py_TYPE(object));
+        PyErr_Format(PyExc_BufferError, "__dlpack__() of %R returned a tensor without a version",
+                     (PyObject *)Py_TYPE(object));
         Py_CLEAR(capsule);
     }
     return capsule;
@@ -282,7 +296,8 @@ static PyObject *stream_for(int32_t device_type, uint64_t stream, int wait) {
     return PyLong_FromUnsignedLongLong(stream || device_type == kDLROCM ? stream : LEGACY_STREAM);
 }
 
-static PyObject *by_methods(const Producer *producer, PyObject *object, Adoption *adoption, int wait, PyObject *copy, int current, int versioned) {
+static PyObject *by_methods(const Producer *producer, PyObject *object, Adoption *adoption, int wait, PyObject *copy,
+                            int current, int versioned) {
     DLDevice device;
     if (PyType_Check(object) || read_device(object, &device) < 0) {
         explain(object);
@@ -292,7 +307,10 @@ static PyObject *by_methods(const Producer *producer, PyObject *object, Adoption
     if (device.device_type == kDLCUDA && !current && !is_current(device.device_id)) Py_RETURN_NONE;
     int negative = producer->torch ? truth(object, IS_NEG, 1) : 0; /* torch does not refuse them */
     if (negative) {
-        if (negative > 0) PyErr_SetString(PyExc_BufferError, "the tensor is the negative of what is in its memory, which DLPack cannot say: pass x.resolve_neg()");
+        if (negative > 0)
+            PyErr_SetString(PyExc_BufferError,
+                            "the tensor is the negative of what is in its memory, which DLPack cannot say: pass "
+                            "x.resolve_neg()");
         return NULL;
     }
     PyObject *stream = stream_for(device.device_type, adoption->stream, wait);
@@ -337,6 +355,7 @@ PyObject *adopt_dlpack(PyObject *Py_UNUSED(module), PyObject *const *arguments, 
 
 PyMethodDef dlpack_functions[] = {
     {"adopt_dlpack", FAST(adopt_dlpack), METH_FASTCALL,
-     "adopt_dlpack(type, object, stream, transfer, wait, copy, current, versioned): share what an object exports by DLPack; None if its device is to be made current first."},
+     "adopt_dlpack(type, object, stream, transfer, wait, copy, current, versioned): share what an object exports by "
+     "DLPack; None if its device is to be made current first."},
     {NULL, NULL, 0, NULL},
 };

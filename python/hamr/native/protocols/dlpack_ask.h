@@ -1,6 +1,5 @@
 /* Asking an object for a tensor. */
-#ifndef HAMR_PROTOCOLS_DLPACK_ASK_H
-#define HAMR_PROTOCOLS_DLPACK_ASK_H
+#pragma once
 
 #include "base/python.h"
 
@@ -8,5 +7,3 @@ int dlpack_ask_setup(void);
 /* Arguments: type, object, stream, transfer, wait, and more. */
 PyObject *adopt_dlpack(PyObject *module, PyObject *const *arguments, Py_ssize_t n);
 extern PyMethodDef dlpack_functions[];
-
-#endif

@@ -26,7 +26,11 @@ static const char *device_name(int32_t type) {
 }
 
 int dlpack_check_device(int32_t type, int32_t number) {
-    if (type != kDLCPU && type != kDLCUDAHost && type != kDLROCMHost && type != kDLROCM && !dlpack_is_cuda(type)) return RAISE(PyExc_BufferError, "device is (%d, %d), which is %s: accepted are CPU (1), CUDA (2), CUDAHost (3), ROCm (10), ROCmHost (11) and CUDAManaged (13)", type, number, device_name(type));
-    if (number < 0 && (type == kDLCUDA || type == kDLROCM)) return RAISE(PyExc_ValueError, "device is (%d, %d): accepted as a device's number is 0 or more", type, number);
+    if (type != kDLCPU && type != kDLCUDAHost && type != kDLROCMHost && type != kDLROCM && !dlpack_is_cuda(type))
+        return RAISE(PyExc_BufferError,
+                     "device is (%d, %d), which is %s: accepted are CPU (1), CUDA (2), CUDAHost (3), ROCm (10), "
+                     "ROCmHost (11) and CUDAManaged (13)", type, number, device_name(type));
+    if (number < 0 && (type == kDLCUDA || type == kDLROCM))
+        return RAISE(PyExc_ValueError, "device is (%d, %d): accepted as a device's number is 0 or more", type, number);
     return 0;
 }

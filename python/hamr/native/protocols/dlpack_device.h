@@ -1,6 +1,5 @@
 /* Devices, as DLPack and Arrow number them. */
-#ifndef HAMR_PROTOCOLS_DLPACK_DEVICE_H
-#define HAMR_PROTOCOLS_DLPACK_DEVICE_H
+#pragma once
 
 #include "array/array.h"
 #include "hamr/functions.h"
@@ -16,8 +15,8 @@ static inline int32_t dlpack_device_type(const hamr_array *array, char for_space
     return for_space == FOR_SPACE(HAMR_CUDA) && type == kDLCUDAManaged ? kDLCUDA : type;
 }
 
-static inline int dlpack_is_cuda(int32_t device_type) { return device_type == kDLCUDA || device_type == kDLCUDAManaged; }
+static inline int dlpack_is_cuda(int32_t device_type) {
+    return device_type == kDLCUDA || device_type == kDLCUDAManaged;
+}
 
 int dlpack_check_device(int32_t type, int32_t number); /* whether hamr knows it; 0, or -1 with an exception */
-
-#endif

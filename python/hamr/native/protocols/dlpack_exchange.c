@@ -65,8 +65,11 @@ static int to_object_in_section(DLManagedTensorVersioned *tensor, void **object)
 /* NULL is CUDA's legacy default stream, which all of hamr's work is ordered with. */
 static int current_stream(int32_t device_type, int32_t device_id, void **stream) {
     *stream = NULL;
-    if (device_id >= 0 && (device_type == kDLCPU || device_type == kDLCUDA || device_type == kDLCUDAHost || device_type == kDLCUDAManaged)) return 0;
-    return RAISE(PyExc_BufferError, "hamr has no stream for device (%d, %d): accepted are the host and CUDA devices", (int)device_type, (int)device_id);
+    if (device_id >= 0 && (device_type == kDLCPU || device_type == kDLCUDA || device_type == kDLCUDAHost ||
+                           device_type == kDLCUDAManaged))
+        return 0;
+    return RAISE(PyExc_BufferError, "hamr has no stream for device (%d, %d): accepted are the host and CUDA devices",
+                 (int)device_type, (int)device_id);
 }
 
 /* Memory that a consumer asked for: taken and given back on any thread, without Python. */
@@ -118,7 +121,9 @@ static int complain_of(const Complaint *complaint, hamr_error *error) {
 static int32_t allocator_for(DLDevice device) {
     int32_t found = HAMR_ALLOCATOR_ANY;
     for (int32_t i = 0; i < HAMR_ALLOCATOR_COUNT; i++)
-        if (allocator_table[i].dlpack == (int)device.device_type && !allocator_table[i].ordered && (found < 0 || !is_of_device(i))) found = i;
+        if (allocator_table[i].dlpack == (int)device.device_type && !allocator_table[i].ordered &&
+            (found < 0 || !is_of_device(i)))
+            found = i;
     return device.device_type == kDLROCM ? HAMR_ALLOCATOR_ANY : found;
 }
 
@@ -155,21 +160,27 @@ static int take_memory(Allocation *allocation, int64_t bytes, const Complaint *c
     return allocation->heap ? 0 : complain(complaint, "MemoryError", "no memory is left for a tensor");
 }
 
-static int allocate(DLTensor *prototype, DLManagedTensorVersioned **tensor, void *context, void (*set_error)(void *, const char *, const char *)) {
+static int allocate(DLTensor *prototype, DLManagedTensorVersioned **tensor, void *context,
+                    void (*set_error)(void *, const char *, const char *)) {
     const Complaint complaint = {context, set_error};
     *tensor = NULL;
     DLDataType type = prototype->dtype;
-    int32_t element = element_from_dlpack(type.code, type.bits, type.lanes), allocator = allocator_for(prototype->device);
+    int32_t element = element_from_dlpack(type.code, type.bits, type.lanes),
+        allocator = allocator_for(prototype->device);
     if (!element) return complain(&complaint, "TypeError", "the prototype's dtype is none of hamr's element types");
-    if (allocator == HAMR_ALLOCATOR_ANY) return complain(&complaint, "BufferError", "the prototype's device is neither the host nor CUDA's");
-    if (prototype->ndim < 0 || prototype->ndim > HAMR_MAX_DIMENSIONS) return complain(&complaint, "ValueError", "the prototype's ndim is not in 0 ... 64");
+    if (allocator == HAMR_ALLOCATOR_ANY)
+        return complain(&complaint, "BufferError", "the prototype's device is neither the host nor CUDA's");
+    if (prototype->ndim < 0 || prototype->ndim > HAMR_MAX_DIMENSIONS)
+        return complain(&complaint, "ValueError", "the prototype's ndim is not in 0 ... 64");
     int64_t bytes = size_of(prototype, element_facts(element)->size);
     if (bytes < 0) return complain(&complaint, "ValueError", "the prototype's shape is negative or too large");
-    Allocation *allocation = calloc(1, sizeof *allocation + 2 * (size_t)prototype->ndim * sizeof *allocation->dimensions);
+    Allocation *allocation = calloc(1,
+                                    sizeof *allocation + 2 * (size_t)prototype->ndim * sizeof *allocation->dimensions);
     if (!allocation) return complain(&complaint, "MemoryError", "no memory is left for a tensor");
     hamr_array *array = &allocation->array;
     array->allocator = allocator;
-    array->device = memory_kind(allocator) == HAMR_DEVICE_ONLY || memory_kind(allocator) == HAMR_MANAGED ? prototype->device.device_id : HAMR_HOST_DEVICE;
+    array->device = memory_kind(allocator) == HAMR_DEVICE_ONLY || memory_kind(allocator) == HAMR_MANAGED
+        ? prototype->device.device_id : HAMR_HOST_DEVICE;
     array->element = element;
     array->transfer = SYNC_HOST;
     array->ndim = prototype->ndim;
@@ -184,7 +195,8 @@ static int allocate(DLTensor *prototype, DLManagedTensorVersioned **tensor, void
     for (int i = 0; i < array->ndim; i++) array->strides[i] /= element_facts(element)->size;
     allocation->tensor = (DLManagedTensorVersioned){
         .version = {DLPACK_MAJOR, DLPACK_MINOR}, .manager_ctx = allocation, .deleter = delete_allocation,
-        .dl_tensor = {.data = bytes ? (void *)(uintptr_t)array->pointer : NULL, .device = prototype->device, .ndim = array->ndim,
+        .dl_tensor = {.data = bytes ? (void *)(uintptr_t)array->pointer : NULL, .device = prototype->device,
+                      .ndim = array->ndim,
                       .dtype = type, .shape = array->shape, .strides = array->strides},
     };
     *tensor = &allocation->tensor;

@@ -1,7 +1,4 @@
 /* DLPack's table of C functions, on the type. */
-#ifndef HAMR_PROTOCOLS_DLPACK_EXCHANGE_H
-#define HAMR_PROTOCOLS_DLPACK_EXCHANGE_H
+#pragma once
 
 int dlpack_exchange_setup(void); /* after type_setup */
-
-#endif

@@ -55,7 +55,9 @@ static int device_of(const Array *self, DLDevice *device) {
     device->device_id = tensor_device(device->device_type, array->device);
     if (device->device_type) return 0;
     const AllocatorFacts *facts = allocator_facts(array->allocator);
-    return RAISE(PyExc_BufferError, "DLPack has no device for memory of allocator %s: get_host_accessible() brings the elements to the host", facts ? facts->name : "none");
+    return RAISE(PyExc_BufferError,
+                 "DLPack has no device for memory of allocator %s: get_host_accessible() brings the elements to the "
+                 "host", facts ? facts->name : "none");
 }
 
 typedef struct {
@@ -75,13 +77,17 @@ static Export *export_array(Array *self, const Manner *manner) {
     int told = !self->own_copy || (manner->device.device_type == kDLCPU && !manner->legacy);
     int readonly = (array->flags & HAMR_READ_ONLY) != 0 && told;
     if (!facts) return PyErr_Format(PyExc_BufferError, "DLPack has no type for these elements"), NULL;
-    if (readonly && manner->legacy) return PyErr_Format(PyExc_BufferError, "the buffer is read-only, which DLPack could not say before version 1: accepted are max_version=(1, 0) or later, and copy=True"), NULL;
+    if (readonly && manner->legacy)
+        return PyErr_Format(PyExc_BufferError,
+                            "the buffer is read-only, which DLPack could not say before version 1: accepted are "
+                            "max_version=(1, 0) or later, and copy=True"), NULL;
     Export *export = malloc(sizeof *export + 2 * (size_t)array->ndim * sizeof *export->dimensions);
     if (!export) return PyErr_NoMemory(), NULL;
     DLTensor tensor;
     int dimension = tensor_fill(&tensor, array, manner->device.device_type, export->dimensions);
     if (dimension >= 0) {
-        PyErr_Format(PyExc_BufferError, "strides[%d] is %lld bytes: DLPack counts strides in elements, here of %d bytes; "
+        PyErr_Format(PyExc_BufferError,
+                     "strides[%d] is %lld bytes: DLPack counts strides in elements, here of %d bytes; "
                                         "copy() makes a buffer in C order",
                      dimension, (long long)array->strides[dimension], facts->size);
         free(export);
@@ -94,7 +100,8 @@ static Export *export_array(Array *self, const Manner *manner) {
     export->shared = manner->shared && self->block && !own_element;
     export->stream = manner->stream;
     /* What ends with the buffer's number of it may have ended before the consumer has. */
-    if (manner->stream > PER_THREAD_STREAM && !stream_life_keeps(self->life, (uint64_t)manner->stream)) export->stream = UNKNOWN_STREAM;
+    if (manner->stream > PER_THREAD_STREAM && !stream_life_keeps(self->life, (uint64_t)manner->stream))
+        export->stream = UNKNOWN_STREAM;
     if (self->block && !manner->shared) memory_tell_address(&self->block->memory);
     Py_XINCREF(export->memory);
     Py_XINCREF(export->order);
@@ -124,7 +131,8 @@ static void end_legacy(PyObject *capsule) {
 static PyObject *capsule_of(Array *self, const Manner *manner) {
     Export *export = export_array(self, manner);
     if (!export) return NULL;
-    PyObject *capsule = PyCapsule_New(&export->tensor, manner->legacy ? legacy_name : versioned_name, manner->legacy ? end_legacy : end_versioned);
+    PyObject *capsule = PyCapsule_New(&export->tensor, manner->legacy ? legacy_name : versioned_name,
+                                      manner->legacy ? end_legacy : end_versioned);
     if (!capsule) owner_drop(&export->owner);
     return capsule;
 }
@@ -133,7 +141,8 @@ static PyObject *capsule_of(Array *self, const Manner *manner) {
  * default stream, or the consumer be on the host, which names none. */
 static int32_t whose_stream(const Array *source, DLDevice device, Order order, uint64_t stream) {
     int32_t own = source->array.device;
-    if (device.device_type == kDLCUDA) return device.device_id == own || (order == BEFORE_STREAM && stream > PER_THREAD_STREAM) ? own : -1;
+    if (device.device_type == kDLCUDA)
+        return device.device_id == own || (order == BEFORE_STREAM && stream > PER_THREAD_STREAM) ? own : -1;
     if (order == DEFAULT_ORDER) return -1;
     const hamr_functions *functions = core_functions(); /* none in a child, if a finaliser forks */
     return stream > PER_THREAD_STREAM || (functions && functions->devices->cuda_count == 1) ? own : -1;
@@ -148,7 +157,8 @@ static Array *ordered(Array *source, DLDevice device, Order order, uint64_t stre
         return settled;
     }
     if (order == NO_ORDER) return source;
-    if (device.device_type == kDLCUDAHost || (memory_kind(source->array.allocator) == HAMR_MANAGED && whose_stream(source, device, order, stream) < 0)) {
+    if (device.device_type == kDLCUDAHost ||
+        (memory_kind(source->array.allocator) == HAMR_MANAGED && whose_stream(source, device, order, stream) < 0)) {
         Array *settled = array_settled(source);
         Py_DECREF(source);
         return settled;
@@ -193,10 +203,15 @@ static Array *placed(Array *source, DLDevice own, const Request *request, DLDevi
     if (*copy) return copied(source, own, device);
     if (is_same(own, device)) return (Array *)Py_NewRef((PyObject *)source);
     int to_host = device.device_type == kDLCPU;
-    int in_place = to_host ? (source->array.flags & HAMR_HOST_REACHABLE) || is_mapped(source->array.allocator) : memory_kind(source->array.allocator) == HAMR_MANAGED;
-    if (request->copy == 0 && !in_place && array_count(&source->array)) return PyErr_Format(PyExc_BufferError, "copy is False and dl_device is %R: the elements are on (%d, %d), and reach there only in a copy", request->device_object, own.device_type, own.device_id), NULL;
+    int in_place = to_host ? (source->array.flags & HAMR_HOST_REACHABLE) || is_mapped(source->array.allocator)
+        : memory_kind(source->array.allocator) == HAMR_MANAGED;
+    if (request->copy == 0 && !in_place && array_count(&source->array))
+        return PyErr_Format(PyExc_BufferError,
+                            "copy is False and dl_device is %R: the elements are on (%d, %d), and reach there only in "
+                            "a copy", request->device_object, own.device_type, own.device_id), NULL;
     Array *handle = (Array *)array_access(source, to_host ? HAMR_HOST : HAMR_CUDA, to_host ? -1 : device.device_id);
-    if (handle) *copy = handle->block != source->block && !(handle->array.flags & HAMR_MAPPED) && array_count(&source->array);
+    if (handle)
+        *copy = handle->block != source->block && !(handle->array.flags & HAMR_MAPPED) && array_count(&source->array);
     return handle;
 }
 
@@ -205,29 +220,40 @@ static int check_device(const Request *request, DLDevice own) {
     if (!request->placed || is_same(own, device)) return 0;
     if (device.device_type == kDLCPU && device.device_id == 0) {
         if (request->order == DEFAULT_ORDER) return 0;
-        return RAISE(PyExc_ValueError, "dl_device is %R and a stream is given: accepted is stream=None, since the host has no streams", request->device_object);
+        return RAISE(PyExc_ValueError,
+                     "dl_device is %R and a stream is given: accepted is stream=None, since the host has no streams",
+                     request->device_object);
     }
     if (device.device_type == kDLCUDA && device.device_id >= 0) return 0;
-    return RAISE(PyExc_BufferError, "dl_device is %R: accepted are (%d, %d), where the elements are, (1, 0) for the host, and (2, n) for CUDA device n", request->device_object, own.device_type, own.device_id);
+    return RAISE(PyExc_BufferError,
+                 "dl_device is %R: accepted are (%d, %d), where the elements are, (1, 0) for the host, and (2, n) for "
+                 "CUDA device n", request->device_object, own.device_type, own.device_id);
 }
 
 static int check_stream(const Request *request, DLDevice device) {
     if (request->order != BEFORE_STREAM) return 0;
     uint64_t stream = request->stream;
-    if (device.device_type == kDLCPU) return RAISE(PyExc_ValueError, "stream is %llu: accepted is None, since the host has no streams", (unsigned long long)stream);
+    if (device.device_type == kDLCPU)
+        return RAISE(PyExc_ValueError, "stream is %llu: accepted is None, since the host has no streams",
+                     (unsigned long long)stream);
     if (device.device_type == kDLROCM) {
         if (stream != 1 && stream != 2) return 0;
-        return RAISE(PyExc_ValueError, "stream is %llu: accepted are None, -1, 0 for the default stream, and handles of HIP's", (unsigned long long)stream);
+        return RAISE(PyExc_ValueError,
+                     "stream is %llu: accepted are None, -1, 0 for the default stream, and handles of HIP's",
+                     (unsigned long long)stream);
     }
     if (stream) return 0;
-    return RAISE(PyExc_ValueError, "stream is 0, which is ambiguous: accepted are None, -1, 1 for the legacy default stream, 2 for the per-thread one, and handles of CUDA's");
+    return RAISE(PyExc_ValueError,
+                 "stream is 0, which is ambiguous: accepted are None, -1, 1 for the legacy default stream, 2 for the "
+                 "per-thread one, and handles of CUDA's");
 }
 
 static PyObject *export_to(Array *self, const Request *request) {
     DLDevice own;
     if (self->closed) return array_freed(self);
     if (device_of(self, &own) < 0) return NULL;
-    if (!is_of_device(self->array.allocator) && request->copy != 1 && (!request->placed || is_same(own, request->device))) {
+    if (!is_of_device(self->array.allocator) && request->copy != 1 &&
+        (!request->placed || is_same(own, request->device))) {
         Manner manner = {.device = own, .legacy = !request->versioned};
         return check_stream(request, own) < 0 ? NULL : capsule_of(self, &manner);
     }
@@ -246,8 +272,10 @@ static PyObject *export_to(Array *self, const Request *request) {
     found = ordered(found, device, request->order, request->stream);
     if (!found) return NULL;
     Manner manner = {
-        .device = device, .flags = copy ? DLPACK_IS_COPIED : 0, .legacy = !request->versioned, .shared = device.device_type == kDLCUDA,
-        .stream = request->order == BEFORE_STREAM ? (int64_t)request->stream : request->order == DEFAULT_ORDER ? LEGACY_STREAM : UNKNOWN_STREAM,
+        .device = device, .flags = copy ? DLPACK_IS_COPIED : 0, .legacy = !request->versioned,
+            .shared = device.device_type == kDLCUDA,
+        .stream = request->order == BEFORE_STREAM ? (int64_t)request->stream : request->order == DEFAULT_ORDER
+        ? LEGACY_STREAM : UNKNOWN_STREAM,
     };
     PyObject *capsule = capsule_of(found, &manner);
     Py_DECREF(found);
@@ -284,7 +312,8 @@ PyObject *array_dlpack_device(PyObject *self, PyObject *Py_UNUSED(unused)) {
     DLDevice device;
     OPEN(self);
     if (device_of((Array *)self, &device) < 0) return NULL;
-    return device.device_type == kDLCPU ? Py_NewRef(host_device) : Py_BuildValue("(ii)", device.device_type, device.device_id);
+    return device.device_type == kDLCPU ? Py_NewRef(host_device) : Py_BuildValue("(ii)", device.device_type,
+                                                                                 device.device_id);
 }
 
 PyObject *array_dlpack(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names) {

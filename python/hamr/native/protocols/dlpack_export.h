@@ -1,6 +1,5 @@
 /* __dlpack__: arrays for other libraries. */
-#ifndef HAMR_PROTOCOLS_DLPACK_EXPORT_H
-#define HAMR_PROTOCOLS_DLPACK_EXPORT_H
+#pragma once
 
 #include "array/array.h"
 #include "base/python.h"
@@ -10,5 +9,3 @@ int dlpack_export_setup(void);
 PyObject *array_dlpack(PyObject *self, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
 PyObject *array_dlpack_device(PyObject *self, PyObject *unused);
 DLManagedTensorVersioned *dlpack_export(Array *self); /* as it is, without waiting; NULL: BufferError */
-
-#endif

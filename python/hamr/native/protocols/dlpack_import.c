@@ -23,21 +23,26 @@ static int refuse_type(DLDataType type) {
     if (core_load() < 0) return -1;
     hamr_error *error = core_functions()->parse_dlpack(type.code, type.bits, type.lanes, &element);
     if (error) return core_raise(error);
-    return RAISE(PyExc_TypeError, "dtype is (code %d, bits %d, lanes %d): hamr has no such element type", type.code, type.bits, type.lanes);
+    return RAISE(PyExc_TypeError, "dtype is (code %d, bits %d, lanes %d): hamr has no such element type", type.code,
+                 type.bits, type.lanes);
 }
 
 static int read_strides(const DLTensor *tensor, hamr_array *array) {
     int dimension = tensor_read_strides(tensor, array);
     if (dimension < 0) return 0;
-    return RAISE(PyExc_ValueError, "strides has %lld elements in dimension %d: accepted are those whose bytes fit in 64 bits", (long long)tensor->strides[dimension], dimension);
+    return RAISE(PyExc_ValueError,
+                 "strides has %lld elements in dimension %d: accepted are those whose bytes fit in 64 bits",
+                 (long long)tensor->strides[dimension], dimension);
 }
 
 /* Fills draft, or raises. What takes the whole layout to tell, the core checks. */
 static int read_tensor(const DLTensor *tensor, int readonly, Draft *draft) {
     hamr_array *array = &draft->array;
     if (dlpack_check_device(tensor->device.device_type, tensor->device.device_id) < 0) return -1;
-    if (tensor->ndim < 0 || tensor->ndim > HAMR_MAX_DIMENSIONS) return RAISE(PyExc_ValueError, "ndim is %d: accepted are 0 ... %d", tensor->ndim, HAMR_MAX_DIMENSIONS);
-    if (tensor->ndim && !tensor->shape) return RAISE(PyExc_ValueError, "shape is NULL: accepted is the address of the %d dimensions", tensor->ndim);
+    if (tensor->ndim < 0 || tensor->ndim > HAMR_MAX_DIMENSIONS)
+        return RAISE(PyExc_ValueError, "ndim is %d: accepted are 0 ... %d", tensor->ndim, HAMR_MAX_DIMENSIONS);
+    if (tensor->ndim && !tensor->shape)
+        return RAISE(PyExc_ValueError, "shape is NULL: accepted is the address of the %d dimensions", tensor->ndim);
     array->element = element_from_dlpack(tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
     if (!array->element) return refuse_type(tensor->dtype);
     array->ndim = tensor->ndim;
@@ -45,7 +50,10 @@ static int read_tensor(const DLTensor *tensor, int readonly, Draft *draft) {
     if (!tensor->strides) array_c_strides(array); /* as it was allowed to be before 1.2 */
     else if (read_strides(tensor, array) < 0) return -1;
     /* NULL stays NULL whatever the offset, so that the core refuses it for elements. */
-    if (tensor->data && __builtin_add_overflow((uint64_t)(uintptr_t)tensor->data, tensor->byte_offset, &array->pointer)) return RAISE(PyExc_ValueError, "byte_offset is %llu: accepted are those inside the address space, which data at %p is in", (unsigned long long)tensor->byte_offset, tensor->data);
+    if (tensor->data && __builtin_add_overflow((uint64_t)(uintptr_t)tensor->data, tensor->byte_offset, &array->pointer))
+        return RAISE(PyExc_ValueError,
+                     "byte_offset is %llu: accepted are those inside the address space, which data at %p is in",
+                     (unsigned long long)tensor->byte_offset, tensor->data);
     if (readonly) array->flags |= HAMR_READ_ONLY;
     return 0;
 }
@@ -80,7 +88,8 @@ static void finish_unversioned(void *memory) {
 
 static int check_version(DLPackVersion version) {
     if (version.major == DLPACK_MAJOR) return 0;
-    return RAISE(PyExc_BufferError, "the tensor is of DLPack %u.%u: accepted is version %d", version.major, version.minor, DLPACK_MAJOR);
+    return RAISE(PyExc_BufferError, "the tensor is of DLPack %u.%u: accepted is version %d", version.major,
+                 version.minor, DLPACK_MAJOR);
 }
 
 static int check_copied(uint64_t flags, int never_copied) {
@@ -112,7 +121,8 @@ PyObject *dlpack_adopt_tensor(const Adoption *adoption, DLManagedTensorVersioned
     return adopt_read(adoption->type, tensor->dl_tensor.device, &draft, owner, adoption->producer);
 }
 
-PyObject *dlpack_adopt(PyTypeObject *type, DLManagedTensorVersioned *tensor, uint64_t stream, int32_t transfer, uint64_t producer) {
+PyObject *dlpack_adopt(PyTypeObject *type, DLManagedTensorVersioned *tensor, uint64_t stream, int32_t transfer,
+                       uint64_t producer) {
     Adoption adoption = {.type = type, .stream = stream, .transfer = transfer, .producer = producer};
     return dlpack_adopt_tensor(&adoption, tensor);
 }
@@ -123,9 +133,12 @@ static void *open_capsule(PyObject *capsule, int *versioned) {
     *versioned = name && strcmp(name, VERSIONED) == 0;
     if (*versioned || (name && strcmp(name, UNVERSIONED) == 0)) return PyCapsule_GetPointer(capsule, name);
     if (name && strncmp(name, "used_" UNVERSIONED, strlen("used_" UNVERSIONED)) == 0)
-        PyErr_SetString(PyExc_ValueError, "the DLPack capsule was consumed already: accepted is one that nobody has taken the tensor from");
+        PyErr_SetString(PyExc_ValueError,
+                        "the DLPack capsule was consumed already: accepted is one that nobody has taken the tensor "
+                        "from");
     else
-        PyErr_Format(PyExc_TypeError, "the capsule is named %s: accepted are " UNVERSIONED " and " VERSIONED, name ? name : "NULL");
+        PyErr_Format(PyExc_TypeError, "the capsule is named %s: accepted are " UNVERSIONED " and " VERSIONED,
+                     name ? name : "NULL");
     return NULL;
 }
 

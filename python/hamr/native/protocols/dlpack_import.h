@@ -1,6 +1,5 @@
 /* Tensors of other libraries as arrays. */
-#ifndef HAMR_PROTOCOLS_DLPACK_IMPORT_H
-#define HAMR_PROTOCOLS_DLPACK_IMPORT_H
+#pragma once
 
 #include "base/python.h"
 #include "plain/dlpack.h"
@@ -14,8 +13,7 @@ typedef struct {
     int never_copied;  /* BufferError for a tensor that is a copy */
 } Adoption;
 /* Takes over tensor. */
-PyObject *dlpack_adopt(PyTypeObject *type, DLManagedTensorVersioned *tensor, uint64_t stream, int32_t transfer, uint64_t producer);
+PyObject *dlpack_adopt(PyTypeObject *type, DLManagedTensorVersioned *tensor, uint64_t stream, int32_t transfer,
+                       uint64_t producer);
 PyObject *dlpack_adopt_tensor(const Adoption *adoption, DLManagedTensorVersioned *tensor); /* the same */
 PyObject *dlpack_adopt_capsule(const Adoption *adoption, PyObject *capsule); /* renames it, unless it fails */
-
-#endif

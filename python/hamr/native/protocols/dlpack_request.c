@@ -66,7 +66,8 @@ static int read_device(PyObject *value, Request *request) {
 
 static int read_stream(PyObject *value, Request *request) {
     if (value == Py_None) return 0;
-    if (PyBool_Check(value) || !PyIndex_Check(value)) return RAISE(PyExc_TypeError, "stream is %R: accepted are None and an int", value);
+    if (PyBool_Check(value) || !PyIndex_Check(value))
+        return RAISE(PyExc_TypeError, "stream is %R: accepted are None and an int", value);
     PyObject *number = PyNumber_Index(value);
     if (!number) return -1;
     int overflow;
@@ -76,7 +77,8 @@ static int read_stream(PyObject *value, Request *request) {
     request->order = !overflow && narrow == -1 ? NO_ORDER : BEFORE_STREAM;
     if (overflow >= 0 && !PyErr_Occurred() && (overflow || narrow >= -1)) return 0;
     PyErr_Clear();
-    return RAISE(PyExc_ValueError, "stream is %R: accepted are None, -1 for no synchronisation, and handles below 2**64", value);
+    return RAISE(PyExc_ValueError,
+                 "stream is %R: accepted are None, -1 for no synchronisation, and handles below 2**64", value);
 }
 
 static int read_copy(PyObject *value, Request *request) {
@@ -110,9 +112,12 @@ static int read_argument(PyObject *name, PyObject *value, Request *request) {
     Py_ssize_t length;
     const char *text = PyUnicode_AsUTF8AndSize(name, &length);
     for (int i = 0; text && i < READERS; i++)
-        if (length == (Py_ssize_t)strlen(readers[i].text) && memcmp(text, readers[i].text, (size_t)length) == 0) return readers[i].read(value, request);
+        if (length == (Py_ssize_t)strlen(readers[i].text) && memcmp(text, readers[i].text, (size_t)length) == 0)
+            return readers[i].read(value, request);
     if (!text) PyErr_Clear(); /* no UTF-8 */
-    PyErr_Format(PyExc_TypeError, "__dlpack__() got an unexpected keyword argument %R: accepted are stream, max_version, dl_device and copy", name);
+    PyErr_Format(PyExc_TypeError,
+                 "__dlpack__() got an unexpected keyword argument %R: accepted are stream, max_version, dl_device and "
+                 "copy", name);
     return -1;
 }
 

@@ -1,6 +1,5 @@
 /* What a consumer asks __dlpack__ for. */
-#ifndef HAMR_PROTOCOLS_DLPACK_REQUEST_H
-#define HAMR_PROTOCOLS_DLPACK_REQUEST_H
+#pragma once
 
 #include "base/python.h"
 #include "plain/dlpack.h"
@@ -22,5 +21,3 @@ typedef struct {
 int dlpack_request_setup(void);
 /* 0, or -1 with an exception. */
 int dlpack_request_read(Request *request, PyObject *const *arguments, Py_ssize_t n, PyObject *names);
-
-#endif

@@ -65,7 +65,8 @@ static PyObject *sharing(PyObject *Py_UNUSED(module), PyObject *arguments) {
 
 /* A number as an array; None for anything else, and for what no element of 64 bits holds. */
 static PyObject *number(PyObject *value) {
-    if (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value) && !PyBool_Check(value) && !PyComplex_CheckExact(value)) Py_RETURN_NONE;
+    if (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value) && !PyBool_Check(value) && !PyComplex_CheckExact(value))
+        Py_RETURN_NONE;
     PyObject *array = array_of_number(value);
     if (array || !PyErr_ExceptionMatches(PyExc_ValueError)) return array;
     PyErr_Clear();
@@ -116,8 +117,13 @@ static PyObject *write_from(PyObject *Py_UNUSED(module), PyObject *const *argume
 PyMethodDef plain_call_functions[] = {
     {"sharing", sharing, METH_VARARGS,
      "sharing(function, signature, module): hamr.buffer, in front of function, which does the same."},
-    {"fill_number", FAST(fill_number), METH_FASTCALL, "fill_number(array, value) -> bool: set every element to a plain number, if value is one."},
-    {"write_plain", FAST(write_plain), METH_FASTCALL, "write_plain(array, value) -> bool: set every element from a plain number, or an array known to share, if value is one."},
-    {"write_from", FAST(write_from), METH_FASTCALL, "write_from(array, value) -> bool: copy a plain array's elements to a device's of the same shape and type, if both lie in C order."},
+    {"fill_number", FAST(fill_number), METH_FASTCALL,
+     "fill_number(array, value) -> bool: set every element to a plain number, if value is one."},
+    {"write_plain", FAST(write_plain), METH_FASTCALL,
+     "write_plain(array, value) -> bool: set every element from a plain number, or an array known to share, if value "
+     "is one."},
+    {"write_from", FAST(write_from), METH_FASTCALL,
+     "write_from(array, value) -> bool: copy a plain array's elements to a device's of the same shape and type, if "
+     "both lie in C order."},
     {NULL, NULL, 0, NULL},
 };

@@ -12,7 +12,8 @@ static PyObject *new_stream, *elsewhere, *when_done, *suspended;
 /* set_context_hooks(blocks, without, new_stream, elsewhere, done, suspended) */
 static PyObject *set_context_hooks(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *variable, *without, *hooks[4], **own[] = {&new_stream, &elsewhere, &when_done, &suspended};
-    if (!PyArg_ParseTuple(arguments, "OOOOOO", &variable, &without, &hooks[0], &hooks[1], &hooks[2], &hooks[3])) return NULL;
+    if (!PyArg_ParseTuple(arguments, "OOOOOO", &variable, &without, &hooks[0], &hooks[1], &hooks[2], &hooks[3]))
+        return NULL;
     scope_set_hooks(variable, without);
     for (int i = 0; i < 4; i++) replace_reference(own[i], Py_NewRef(hooks[i]));
     Py_RETURN_NONE;
@@ -24,7 +25,8 @@ static PyObject *context_new(PyTypeObject *type, PyObject *arguments, PyObject *
     PyObject *source = !names && PyTuple_Size(arguments) == 1 ? PyTuple_GetItem(arguments, 0) : NULL;
     if (!source && !PyArg_ParseTupleAndKeywords(arguments, names, "O:ScopedContext", keywords, &source)) return NULL;
     if (!PyObject_TypeCheck(source, placed_type()))
-        return PyErr_Format(PyExc_TypeError, "source is %R: accepted are a hamr.hetero.Token and a hamr.hetero.Product", source);
+        return PyErr_Format(PyExc_TypeError, "source is %R: accepted are a hamr.hetero.Token and a hamr.hetero.Product",
+                            source);
     const StreamPlace *place = &((Placed *)source)->place;
     const hamr_functions *functions;
     if (place_usable(place, &functions) < 0) return NULL;
@@ -75,18 +77,25 @@ static PyObject *context_suspended(PyObject *object, PyObject *Py_UNUSED(unused)
 
 static PyObject *context_text(PyObject *object) {
     const StreamPlace *place = &((Context *)object)->place;
-    return PyUnicode_FromFormat("<hamr.hetero.ScopedContext on %s:%d, %R>", place->backend, (int)place->device, place->stream);
+    return PyUnicode_FromFormat("<hamr.hetero.ScopedContext on %s:%d, %R>", place->backend, (int)place->device,
+                                place->stream);
 }
 
-static PyObject *context_wrap(PyObject *object, PyObject *content) { return product_new(&((Context *)object)->place, content, &((Context *)object)->succession); }
+static PyObject *context_wrap(PyObject *object, PyObject *content) {
+    return product_new(&((Context *)object)->place, content, &((Context *)object)->succession);
+}
 
 /* get(product, migrate=False) */
 static PyObject *context_get(PyObject *object, PyObject *const *arguments, Py_ssize_t count, PyObject *names) {
     const Context *self = (const Context *)object;
     Py_ssize_t named = names ? PyTuple_Size(names) : 0;
-    if (count < 1 || count + named > 2 || (named && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "migrate"))) return PyErr_Format(PyExc_TypeError, "get takes a product, and migrate");
+    if (count < 1 || count + named > 2 ||
+        (named && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "migrate")))
+        return PyErr_Format(PyExc_TypeError, "get takes a product, and migrate");
     PyObject *product = arguments[0], *migrate = count + named == 2 ? arguments[1] : Py_False;
-    if (!is_product(product)) return PyErr_Format(PyExc_TypeError, "product is %R: accepted is what wrap of a hamr.hetero.ScopedContext returns", product);
+    if (!is_product(product))
+        return PyErr_Format(PyExc_TypeError,
+                            "product is %R: accepted is what wrap of a hamr.hetero.ScopedContext returns", product);
     const StreamPlace *place = &((Placed *)product)->place;
     const hamr_functions *functions;
     if (place_usable(place, &functions) < 0) return NULL;
@@ -100,13 +109,15 @@ static PyObject *context_get(PyObject *object, PyObject *const *arguments, Py_ss
 
 /* For elsewhere: the stream waits for a product of another device. */
 static PyObject *context_wait(PyObject *object, PyObject *product) {
-    if (!is_product(product)) return PyErr_Format(PyExc_TypeError, "product is %R: accepted is a hamr.hetero.Product", product);
+    if (!is_product(product))
+        return PyErr_Format(PyExc_TypeError, "product is %R: accepted is a hamr.hetero.Product", product);
     if (product_wait(product, &((Context *)object)->place) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
 static PyObject *context_content(PyObject *Py_UNUSED(object), PyObject *product) {
-    if (!is_product(product)) return PyErr_Format(PyExc_TypeError, "product is %R: accepted is a hamr.hetero.Product", product);
+    if (!is_product(product))
+        return PyErr_Format(PyExc_TypeError, "product is %R: accepted is a hamr.hetero.Product", product);
     return product_content(product);
 }
 
@@ -140,7 +151,8 @@ static PyMethodDef methods[] = {
      "await done(): until all is over that has been enqueued on the stream so far.\n\n"
      "The event loop runs on meanwhile, with what was current outside of the scope. A device's error is\n"
      "raised here. Nothing is lost if the wait is cancelled: the work goes on."},
-    {"suspended", context_suspended, METH_NOARGS, "with suspended(): a block in which what was current outside of all nested scopes is so again."},
+    {"suspended", context_suspended, METH_NOARGS,
+     "with suspended(): a block in which what was current outside of all nested scopes is so again."},
     {"_suspend", context_suspend, METH_NOARGS, NULL},
     {"_resume", context_resume, METH_O, NULL},
     {"_wait", context_wait, METH_O, NULL},
@@ -196,6 +208,8 @@ int context_setup(PyObject *module) {
 }
 
 PyMethodDef context_functions[] = {
-    {"set_context_hooks", set_context_hooks, METH_VARARGS, "set_context_hooks(blocks, without, new_stream, elsewhere, done, suspended): what a ScopedContext asks of Python."},
+    {"set_context_hooks", set_context_hooks, METH_VARARGS,
+     "set_context_hooks(blocks, without, new_stream, elsewhere, done, suspended): what a ScopedContext asks of "
+     "Python."},
     {NULL, NULL, 0, NULL},
 };

@@ -24,7 +24,8 @@ static const hamr_devices *driver_for(const StreamPlace *place, const hamr_funct
     void *current;
     if (!place->own || place->device >= MOST_DEVICES) return NULL;
     const hamr_devices *devices = place_driver(place, functions);
-    return devices && devices->cuda_context(&current) == 0 && current == devices->cuda_contexts[place->device] ? devices : NULL;
+    return devices && devices->cuda_context(&current) == 0 && current == devices->cuda_contexts[place->device] ? devices
+        : NULL;
 }
 
 static struct spare *spare_of(const StreamPlace *place) {
@@ -71,7 +72,8 @@ int event_wait(const StreamPlace *place, const StreamPlace *of, uint64_t event) 
         int code = devices->cuda_done(handle_of(event));
         if (code == 0 || (code == NOT_READY && devices->cuda_wait(place->handle, handle_of(event), 0) == 0)) return 0;
     }
-    hamr_error *error = functions->wait_for_event(place->backend, place->device, place->handle, of->device, event, &waits);
+    hamr_error *error = functions->wait_for_event(place->backend, place->device, place->handle, of->device, event,
+                                                  &waits);
     return error ? core_raise(error) : 0;
 }
 
@@ -84,10 +86,12 @@ int event_done(const StreamPlace *of, uint64_t event) {
 }
 
 /* Gives an event to the core, which then has heard of all. */
-static void give_core(const hamr_functions *functions, const char *backend, int32_t device, struct spare *spare, uint64_t event, int failed) {
+static void give_core(const hamr_functions *functions, const char *backend, int32_t device, struct spare *spare,
+                      uint64_t event, int failed) {
     int32_t made = spare ? spare->made : 0;
     if (spare) spare->made = 0;
-    core_report((failed ? functions->drop_cached_event : functions->give_cached_event)(backend, device, event, made), NULL);
+    core_report((failed ? functions->drop_cached_event : functions->give_cached_event)(backend, device, event, made),
+                NULL);
 }
 
 void event_give(const StreamPlace *of, uint64_t event, int failed) {
@@ -105,12 +109,14 @@ static PyObject *give_events(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(un
     for (int device = 0; device < MOST_DEVICES; device++) {
         struct spare *spare = &spares[device];
         if (!functions || spare->generation != core_generation) continue;
-        while (spare->count || spare->made) give_core(functions, "cuda", device, spare, spare->count ? spare->events[--spare->count] : 0, 0);
+        while (spare->count || spare->made)
+            give_core(functions, "cuda", device, spare, spare->count ? spare->events[--spare->count] : 0, 0);
     }
     Py_RETURN_NONE;
 }
 
 PyMethodDef event_functions[] = {
-    {"give_events", give_events, METH_NOARGS, "give_events(): give the core the events that are kept for reuse beside its own."},
+    {"give_events", give_events, METH_NOARGS,
+     "give_events(): give the core the events that are kept for reuse beside its own."},
     {NULL, NULL, 0, NULL},
 };

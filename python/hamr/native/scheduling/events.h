@@ -1,6 +1,5 @@
 /* Points in a stream's order, by events that are kept for reuse. */
-#ifndef HAMR_SCHEDULING_EVENTS_H
-#define HAMR_SCHEDULING_EVENTS_H
+#pragma once
 
 #include "base/python.h"
 #include "scheduling/placed.h"
@@ -16,5 +15,3 @@ int event_done(const StreamPlace *of, uint64_t event);       /* 1, or 0: it is p
 void event_give(const StreamPlace *of, uint64_t event, int failed);
 
 extern PyMethodDef event_functions[];
-
-#endif

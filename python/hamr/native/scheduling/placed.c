@@ -27,12 +27,15 @@ static int is_own(PyObject *stream) {
 
 int place_of_stream(StreamPlace *place, PyObject *stream) {
     long long handle, device, generation;
-    if (number_of(stream, "_value", &handle) < 0 || number_of(stream, "_device", &device) < 0 || number_of(stream, "_generation", &generation) < 0) return -1;
+    if (number_of(stream, "_value", &handle) < 0 || number_of(stream, "_device", &device) < 0 ||
+        number_of(stream, "_generation", &generation) < 0)
+        return -1;
     PyObject *name = PyObject_GetAttrString(stream, "_backend");
     if (!name) return -1;
     Py_ssize_t length;
     const char *text = PyUnicode_AsUTF8AndSize(name, &length);
-    if (text && (size_t)length >= sizeof place->backend) PyErr_Format(PyExc_ValueError, "backend is %R: its name is too long", name);
+    if (text && (size_t)length >= sizeof place->backend)
+        PyErr_Format(PyExc_ValueError, "backend is %R: its name is too long", name);
     if (text && (size_t)length < sizeof place->backend) memcpy(place->backend, text, (size_t)length + 1);
     Py_DECREF(name);
     if (PyErr_Occurred()) return -1;
@@ -116,10 +119,12 @@ static PyObject *token_new(PyTypeObject *type, PyObject *arguments, PyObject *na
     int failed = !checked || place_of_stream(&self->place, stream) < 0;
     Py_XDECREF(checked);
     if (failed) {
-        if (PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Format(PyExc_TypeError, "stream is %R: accepted is a hamr.Stream", stream);
+        if (PyErr_ExceptionMatches(PyExc_AttributeError))
+            PyErr_Format(PyExc_TypeError, "stream is %R: accepted is a hamr.Stream", stream);
         Py_CLEAR(self);
     } else if (self->place.device < 0) {
-        PyErr_Format(PyExc_ValueError, "stream is %R, of which device cannot be told: accepted is one as hamr.Stream(device=0)", stream);
+        PyErr_Format(PyExc_ValueError,
+                     "stream is %R, of which device cannot be told: accepted is one as hamr.Stream(device=0)", stream);
         Py_CLEAR(self);
     }
     return (PyObject *)self;

@@ -1,6 +1,5 @@
 /* What has a device, a stream there, and what keeps that stream. */
-#ifndef HAMR_SCHEDULING_PLACED_H
-#define HAMR_SCHEDULING_PLACED_H
+#pragma once
 
 #include "base/python.h"
 #include "hamr/functions.h"
@@ -33,5 +32,3 @@ PyTypeObject *placed_type(void); /* the base of those types; borrowed */
 int placed_traverse(PyObject *object, visitproc visit, void *arg);
 
 int placed_setup(PyObject *module); /* 0, or -1 with an exception */
-
-#endif

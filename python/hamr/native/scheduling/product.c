@@ -121,13 +121,16 @@ static PyGetSetDef attributes[] = {
 static PyObject *product_text(PyObject *object) {
     const Product *self = (const Product *)object;
     PyObject *name = PyType_GetName(Py_TYPE(self->content));
-    PyObject *text = name ? PyUnicode_FromFormat("<hamr.hetero.Product of %U on %s:%d>", name, self->place.backend, (int)self->place.device) : NULL;
+    PyObject *text = name ? PyUnicode_FromFormat("<hamr.hetero.Product of %U on %s:%d>", name, self->place.backend,
+                                                 (int)self->place.device) : NULL;
     Py_XDECREF(name);
     return text;
 }
 
 static PyObject *product_reduce(PyObject *Py_UNUSED(object), PyObject *Py_UNUSED(unused)) {
-    return PyErr_Format(PyExc_TypeError, "a hamr.hetero.Product is of this process's streams and cannot be pickled: pickle what ctx.get(product) returns");
+    return PyErr_Format(PyExc_TypeError,
+                        "a hamr.hetero.Product is of this process's streams and cannot be pickled: pickle what "
+                        "ctx.get(product) returns");
 }
 
 static PyMethodDef methods[] = {

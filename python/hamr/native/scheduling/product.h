@@ -1,6 +1,5 @@
 /* What work on a device makes, and the point in its stream's order where it is made. */
-#ifndef HAMR_SCHEDULING_PRODUCT_H
-#define HAMR_SCHEDULING_PRODUCT_H
+#pragma once
 
 #include "base/python.h"
 #include "scheduling/placed.h"
@@ -23,5 +22,3 @@ int product_wait(PyObject *product, const StreamPlace *place);
 int product_take(PyObject *product, StreamPlace *place);
 
 int product_setup(PyObject *module); /* 0, or -1 with an exception */
-
-#endif

@@ -30,7 +30,8 @@ static PyObject *get_blocks(void) {
 
 /* The variable's token, or NULL with an exception. */
 static PyObject *set_blocks(PyObject *blocks) {
-    return variable_set ? variable_set(blocks_variable, blocks) : PyObject_CallMethod(blocks_variable, "set", "(O)", blocks);
+    return variable_set ? variable_set(blocks_variable, blocks) : PyObject_CallMethod(blocks_variable, "set", "(O)",
+                                                                                      blocks);
 }
 
 /* Whether the driver has made a context current. current is the one that was. */
@@ -49,7 +50,8 @@ static int activate(Context *self) {
         self->before = (uint64_t)(uintptr_t)current;
     } else {
         int32_t has;
-        hamr_error *error = functions->activate_if_current(self->place.backend, self->place.device, &self->before, &has);
+        hamr_error *error = functions->activate_if_current(self->place.backend, self->place.device, &self->before,
+                                                           &has);
         if (error) return core_raise(error);
         if (!has) return 0;
     }
@@ -124,8 +126,10 @@ static int note_enclosing(Context *self, PyObject *outer) {
 
 static int enter_blocks(Context *self) {
     PyObject *outer = get_blocks();
-    PyObject *blocks = outer && note_enclosing(self, outer) == 0 ? PyTuple_Pack(3, self->place.stream, outer, (PyObject *)self) : NULL;
-    if (!blocks || (PyList_Size(blocks_entered) == 0 && PyList_Append(blocks_entered, Py_True) < 0) || !(self->token = set_blocks(blocks))) {
+    PyObject *blocks = outer && note_enclosing(self, outer) == 0 ? PyTuple_Pack(3, self->place.stream, outer,
+                                                                                (PyObject *)self) : NULL;
+    if (!blocks || (PyList_Size(blocks_entered) == 0 && PyList_Append(blocks_entered, Py_True) < 0) ||
+        !(self->token = set_blocks(blocks))) {
         Py_XDECREF(outer);
         Py_XDECREF(blocks);
         Py_CLEAR(self->enclosing);
@@ -150,7 +154,8 @@ static int leave_blocks(Context *self) {
     int failed = !now;
     if (now && (now != self->blocks || !variable_reset || variable_reset(blocks_variable, self->token) < 0)) {
         PyErr_Clear(); /* in another context than the token's: a task's copy */
-        left = now == self->blocks ? Py_NewRef(self->outer) : PyObject_CallFunctionObjArgs(without_block, now, self->place.stream, NULL);
+        left = now == self->blocks ? Py_NewRef(self->outer) : PyObject_CallFunctionObjArgs(without_block, now,
+                                                                                           self->place.stream, NULL);
         PyObject *token = left ? set_blocks(left) : NULL;
         failed = !token;
         Py_XDECREF(token);
@@ -162,7 +167,10 @@ static int leave_blocks(Context *self) {
 }
 
 int scope_enter(Context *self) {
-    if (self->outer) return RAISE(PyExc_RuntimeError, "a hamr.hetero.ScopedContext is one scope, which has been entered: make another one of the same token");
+    if (self->outer)
+        return RAISE(PyExc_RuntimeError,
+                     "a hamr.hetero.ScopedContext is one scope, which has been entered: make another one of the same "
+                     "token");
     if (activate(self) < 0) return -1;
     if (enter_blocks(self) < 0) {
         Raised raised = raised_take();
@@ -178,7 +186,8 @@ int scope_enter(Context *self) {
 
 static int on_own_thread(const Context *self) {
     if (self->thread == PyThread_get_thread_ident()) return 1;
-    PyErr_SetString(PyExc_RuntimeError, "the scope of a hamr.hetero.ScopedContext ends on another thread than it began on");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "the scope of a hamr.hetero.ScopedContext ends on another thread than it began on");
     return 0;
 }
 
@@ -192,7 +201,8 @@ static int end_activation(Context *self) {
 }
 
 int scope_exit(Context *self) {
-    if (!self->outer) return RAISE(PyExc_RuntimeError, "the scope of the hamr.hetero.ScopedContext has not been entered");
+    if (!self->outer)
+        return RAISE(PyExc_RuntimeError, "the scope of the hamr.hetero.ScopedContext has not been entered");
     if (!on_own_thread(self)) return -1;
     int failed = end_activation(self) < 0;
     PyObject *type = NULL, *value = NULL, *traceback = NULL;

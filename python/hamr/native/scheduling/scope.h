@@ -1,6 +1,5 @@
 /* What a thread or task is in: the scopes of contexts, with their devices and streams. */
-#ifndef HAMR_SCHEDULING_SCOPE_H
-#define HAMR_SCHEDULING_SCOPE_H
+#pragma once
 
 #include "base/python.h"
 #include "scheduling/placed.h"
@@ -37,5 +36,3 @@ PyObject *scope_suspend(Context *self);                /* what was suspended; NU
 int scope_resume(PyObject *suspended);                 /* of scopes that have ended, nothing */
 
 void scope_setup(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* One call of the store's functions, on which signals are handled. */
-#ifndef HAMR_STORE_CALL_H
-#define HAMR_STORE_CALL_H
+#pragma once
 
 #include "base/python.h"
 #include "core/core.h"
@@ -47,5 +46,3 @@ PyObject *store_text_new(hamr_store_text text);
         return store_call_read(&call, arguments, n, letters) < 0 ? NULL : name##_called(&call); \
     }                                                                                           \
     static PyObject *name##_called(StoreCall *call)
-
-#endif

@@ -49,7 +49,8 @@ static PyObject *flags_of(PyObject *Py_UNUSED(module), PyObject *const *argument
 
 static int read_shape(PyObject *shape, hamr_array *array) {
     Py_ssize_t n = PyTuple_Size(shape);
-    if (n > HAMR_MAX_DIMENSIONS) return RAISE(PyExc_ValueError, "shape has %zd dimensions; at most %d are supported", n, HAMR_MAX_DIMENSIONS);
+    if (n > HAMR_MAX_DIMENSIONS)
+        return RAISE(PyExc_ValueError, "shape has %zd dimensions; at most %d are supported", n, HAMR_MAX_DIMENSIONS);
     array->ndim = (int32_t)n;
     for (Py_ssize_t i = 0; i < n; i++) {
         int overflow;

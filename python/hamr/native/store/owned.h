@@ -1,6 +1,5 @@
 /* Things of the core's store that end with an object of Python's. */
-#ifndef HAMR_STORE_OWNED_H
-#define HAMR_STORE_OWNED_H
+#pragma once
 
 #include "base/python.h"
 #include "hamr/store_functions.h"
@@ -28,5 +27,3 @@ void owned_begin(Owned *self, OwnedKind kind, uint64_t number, PyObject *keeps);
 int owned_lies_at(Owned *self, uint64_t address, uint64_t nbytes); /* for owned_at, once; 0, or -1 with an exception */
 int owned_read(PyObject *object, uint64_t *number); /* a number, or what has one; 0, or -1 with an exception */
 extern PyMethodDef owned_functions[];
-
-#endif

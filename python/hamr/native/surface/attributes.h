@@ -1,6 +1,5 @@
 /* What an array says of itself. */
-#ifndef HAMR_SURFACE_ATTRIBUTES_H
-#define HAMR_SURFACE_ATTRIBUTES_H
+#pragma once
 
 #include "base/python.h"
 
@@ -8,5 +7,3 @@
 
 extern PyGetSetDef array_attributes[];
 extern PyMemberDef array_members[];
-
-#endif

@@ -1,9 +1,6 @@
 /* What hamr/python.h offers to extensions and to programs that embed Python. */
-#ifndef HAMR_SURFACE_C_INTERFACE_H
-#define HAMR_SURFACE_C_INTERFACE_H
+#pragma once
 
 #include "base/python.h"
 
 int c_interface_setup(PyObject *module); /* 0, or -1 with an exception */
-
-#endif

@@ -48,18 +48,27 @@
 #include "surface/type.h"
 
 static PyMethodDef *const functions[] = {
-    core_methods, granting_methods, relief_methods, stacks_methods, machine_functions, fork_functions, wait_functions, share_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
-    owned_functions, owner_functions, dlpack_functions, copy_functions, arrow_functions, change_functions, many_functions, stream_life_functions,
-    table_functions, array_element_functions, number_functions, create_functions, construct_functions, plain_call_functions, buffer_import_functions, lend_functions, timer_functions, context_functions, event_functions,
+    core_methods, granting_methods, relief_methods, stacks_methods, machine_functions, fork_functions, wait_functions,
+        share_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
+    owned_functions, owner_functions, dlpack_functions, copy_functions, arrow_functions, change_functions,
+    many_functions, stream_life_functions,
+    table_functions, array_element_functions, number_functions, create_functions, construct_functions,
+    plain_call_functions, buffer_import_functions, lend_functions, timer_functions, context_functions, event_functions,
     launch_functions, kernel_functions, compile_functions, object_functions, session_functions,
 };
 
 static int setup(PyObject *module) {
-    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) return RAISE(PyExc_ImportError, "hamr does not work in sub-interpreters: the Go runtime belongs to the process");
-    if (exclusive_setup() < 0 || core_setup(module) < 0 || fork_setup() < 0 || block_setup(module) < 0 || type_setup(module) < 0 ||
-        description_setup() < 0 || cuda_interface_setup() < 0 || lock_setup() < 0 || owner_setup() < 0 || dlpack_exchange_setup() < 0 ||
-        dlpack_ask_setup() < 0 || adopt_known_setup() < 0 || share_setup() < 0 || shared_handle_setup(module) < 0 || construct_setup(module) < 0 || stream_life_setup(module) < 0 ||
-        owned_setup(module) < 0 || object_setup() < 0 || placed_setup(module) < 0 || product_setup(module) < 0 || context_setup(module) < 0 ||
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0)
+        return RAISE(PyExc_ImportError,
+                     "hamr does not work in sub-interpreters: the Go runtime belongs to the process");
+    if (exclusive_setup() < 0 || core_setup(module) < 0 || fork_setup() < 0 || block_setup(module) < 0 ||
+        type_setup(module) < 0 ||
+        description_setup() < 0 || cuda_interface_setup() < 0 || lock_setup() < 0 || owner_setup() < 0 ||
+        dlpack_exchange_setup() < 0 ||
+        dlpack_ask_setup() < 0 || adopt_known_setup() < 0 || share_setup() < 0 || shared_handle_setup(module) < 0 ||
+        construct_setup(module) < 0 || stream_life_setup(module) < 0 ||
+        owned_setup(module) < 0 || object_setup() < 0 || placed_setup(module) < 0 || product_setup(module) < 0 ||
+        context_setup(module) < 0 ||
         launch_setup() < 0 || code_setup(module) < 0 || kernel_setup(module) < 0 || c_interface_setup(module) < 0)
         return -1;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)

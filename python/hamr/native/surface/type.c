@@ -29,17 +29,23 @@ static PyMethodDef methods[] = {
     {"_cache", array_method_cache, METH_O, "_cache($self, on, /)\n--\n\n"},
     {"_changed", array_method_changed, METH_NOARGS, "_changed($self)\n--\n\n"},
     {"get_host_accessible", FAST(get_host_accessible), METH_FASTCALL | METH_KEYWORDS,
-     "get_host_accessible($self)\n--\n\nA Handle: the elements where the host reaches them, in place or in a temporary."},
+     "get_host_accessible($self)\n--\n\nA Handle: the elements where the host reaches them, in place or in a "
+     "temporary."},
     HAMR_DEVICE_SPACES(ACCESSOR)
     {"__dlpack__", FAST(array_dlpack), METH_FASTCALL | METH_KEYWORDS,
-     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule of the elements."},
-    {"__dlpack_device__", array_dlpack_device, METH_NOARGS, "__dlpack_device__($self)\n--\n\nThe device, as DLPack counts: (type, number)."},
+     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule of the "
+     "elements."},
+    {"__dlpack_device__", array_dlpack_device, METH_NOARGS,
+     "__dlpack_device__($self)\n--\n\nThe device, as DLPack counts: (type, number)."},
     {"__arrow_c_array__", FAST(array_arrow), METH_FASTCALL | METH_KEYWORDS,
-     "__arrow_c_array__($self, requested_schema=None)\n--\n\nTwo Arrow capsules, schema and array, of the elements of one dimension, shared, where the host reaches them.\n\n"
+     "__arrow_c_array__($self, requested_schema=None)\n--\n\nTwo Arrow capsules, schema and array, of the elements of "
+     "one dimension, shared, where the host reaches them.\n\n"
      "Arrow takes them for immutable: do not change the buffer while others read it so."},
     {"__arrow_c_device_array__", FAST(array_arrow_device), METH_FASTCALL | METH_KEYWORDS,
-     "__arrow_c_device_array__($self, requested_schema=None, **kwargs)\n--\n\nTwo Arrow capsules, schema and array, of the elements of one dimension, shared, wherever they are.\n\n"
-     "Work that is pending on them is waited for. Arrow takes them for immutable: do not change the buffer while others read it so."},
+     "__arrow_c_device_array__($self, requested_schema=None, **kwargs)\n--\n\nTwo Arrow capsules, schema and array, "
+     "of the elements of one dimension, shared, wherever they are.\n\n"
+     "Work that is pending on them is waited for. Arrow takes them for immutable: do not change the buffer while "
+     "others read it so."},
     {NULL, NULL, 0, NULL},
 };
 

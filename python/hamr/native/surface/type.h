@@ -1,9 +1,6 @@
 /* The type that Buffer and Handle are made from. */
-#ifndef HAMR_SURFACE_TYPE_H
-#define HAMR_SURFACE_TYPE_H
+#pragma once
 
 #include "base/python.h"
 
 int type_setup(PyObject *module);
-
-#endif
