@@ -10,8 +10,8 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-// Stands in a private page in front of the memory: a forked child, whose copy of the
-// program knows nothing of the parent's allocations, finds it there.
+// It is in a private page in front of the memory. There a forked child finds it, whose copy
+// of the program knows nothing about the parent's allocations.
 typedef struct {
   uint64_t mark;
   size_t mapped; // bytes, this page included
@@ -46,8 +46,9 @@ uintptr_t hamr_shared_map(int descriptor, size_t size, hamr_shared_place maker) 
   return (uintptr_t)start + page;
 }
 
-// The kernel reserves no pages for such files, and ends by a signal who touches one that it
-// does not have. As for other memory, what cannot be there at all is refused at once.
+// The kernel reserves no pages for such files. To touch a page that it cannot provide ends
+// the process by a signal. So a size that cannot fit at all is refused at once, as for other
+// memory.
 static int exceeds_machine(size_t size) {
   struct sysinfo machine;
   return sysinfo(&machine) == 0 && size / machine.mem_unit > machine.totalram + machine.totalswap;
@@ -58,14 +59,14 @@ uintptr_t hamr_shared_allocate(size_t size) {
     errno = ENOMEM;
     return 0;
   }
-  // By number: the C library has the function since 2.27 only.
+  // By its number, since the C library has the function only from 2.27 on.
   const unsigned close_on_exec = 1, allow_sealing = 2;
   const int descriptor = (int)syscall(SYS_memfd_create, "hamr-shared", close_on_exec | allow_sealing);
   if (descriptor < 0)
     return 0;
   uintptr_t at = 0;
-  // Whoever cuts a file that others have mapped ends them by SIGBUS.
-  // Whole pages, as others may map no less.
+  // To cut a file that others have mapped would end them by SIGBUS.
+  // Whole pages, since others cannot map less.
   const size_t page = page_size();
   if (ftruncate(descriptor, (off_t)((size + page - 1) & ~(page - 1))) == 0 &&
       fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)

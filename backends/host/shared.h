@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// New memory of zeros that forked children share, and that other processes can open by its
-// descriptor. 0 with errno set: ENOMEM, EMFILE, ENOSYS, ...
+// Returns new memory of zeros, which forked children share, and which other processes can
+// open by its descriptor. 0 with errno set: ENOMEM, EMFILE, ENOSYS, ...
 uintptr_t hamr_shared_allocate(size_t size);
 
 // Where a process has memory open.
@@ -13,18 +13,18 @@ typedef struct {
   int process, descriptor;
 } hamr_shared_place;
 
-// Another mapping of the memory that a descriptor of this process stands for, which it
-// takes over; the maker has it open, too. 0 with errno set; the descriptor is the caller's
-// then.
+// Maps the memory of a descriptor of this process once more, and takes the descriptor over.
+// The creator has the memory open, too. After 0, with errno set, the descriptor is still the
+// caller's.
 uintptr_t hamr_shared_map(int descriptor, size_t size, hamr_shared_place maker);
 
-// Ends a mapping of this process, and closes its descriptor. Safe in a forked child, where
-// it ends the child's.
+// Ends a mapping of this process, and closes its descriptor. It is safe in a forked child,
+// where it ends the child's mapping.
 void hamr_shared_free(void *at);
 uintptr_t hamr_shared_free_function(void);
 
-// What the memory at an address, of one of the above, was mapped from. 0 if what stands in
-// front of it was not written here.
+// Returns what the memory at an address, returned by a function above, was mapped from. 0 if
+// the page in front of it was not written here.
 int hamr_shared_origin(uintptr_t at, int *descriptor, size_t *size, hamr_shared_place *maker);
 
 #endif
