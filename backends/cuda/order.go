@@ -7,7 +7,7 @@ import (
 	"hamr/backends"
 )
 
-// orderFloor is the floor of streams and events: it knows no memory.
+// orderFloor is the floor of streams and events. Of memory it knows only pools, which it tells when a stream ends.
 type orderFloor struct {
 	contextFloor
 
