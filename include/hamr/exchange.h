@@ -31,7 +31,8 @@ typedef struct hamr_exchange {
     /* A new buffer of host memory of somebody else's, which array describes but for memory and marks: the core
      * is told of it when it first has to do with it. Takes over key: finished is called once, on any thread, when
      * nobody uses the memory any more, and after an error, too. */
-    hamr_status (*take_foreign)(const hamr_array *array, uint64_t key, hamr_finished_function finished, hamr_buffer **made);
+    hamr_status (*take_foreign)(const hamr_array *array, uint64_t key, hamr_finished_function finished,
+                                hamr_buffer **made);
 } hamr_exchange;
 
 typedef const hamr_exchange *(*hamr_get_exchange_function)(uint32_t version);

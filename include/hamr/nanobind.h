@@ -41,8 +41,9 @@ HAMR_ELEMENT_TYPES(HAMR_NAME)
 
 /// For the beginning of an NB_MODULE. More than once is harmless.
 __attribute__((visibility("hidden"))) inline bool translate_exceptions() {
-    static const bool is_done =
-        (nanobind::register_exception_translator([](const std::exception_ptr &thrown, void *) { detail::translate(thrown); }), true);
+    static const bool is_done = (nanobind::register_exception_translator(
+                                     [](const std::exception_ptr &thrown, void *) { detail::translate(thrown); }),
+                                 true);
     return is_done;
 }
 

@@ -1,10 +1,10 @@
 /* Finds hamr's library at run time, once in a process, whoever comes first: this program or Python.
  * Or, with HAMR_LINKED defined, the program is linked with it.
  *
- * Tried, in this order: the library that the process has loaded already, as Python's package does,
- * or that of the Python which runs in the process; the file that HAMR_LIBRARY names; HAMR_PREFIX/lib/libhamr.so if that macro is defined; the library
- * installed together with this header; what the Python interpreter HAMR_PYTHON, or python3, says that
- * its package hamr has. */
+ * It tries, in this order: the library that the process has loaded already, as Python's package does,
+ * or that of the Python which runs in the process; the file that HAMR_LIBRARY names;
+ * HAMR_PREFIX/lib/libhamr.so if that macro is defined; the library installed together with this
+ * header; the one of the package hamr of the Python interpreter HAMR_PYTHON, or python3. */
 #ifndef HAMR_OPEN_H
 #define HAMR_OPEN_H
 
@@ -99,15 +99,18 @@ static inline const hamr_table *hamr_open_file(const char *path, int flags) {
         return NULL;
     }
     const hamr_table *table = get.function(HAMR_TABLE_VERSION);
-    if (!table) hamr_open_tried(path, "its table of functions is of another version than this program was compiled for");
+    if (!table)
+        hamr_open_tried(path, "its table of functions is of another version than this program was compiled for");
     return table;
 }
 
 /* Where Python runs in this process, its package and this program are to use one library: it loads its
  * own, if it has the package. */
 static inline void hamr_open_by_python_here(void) {
-    static const char script[] = "try:\n    __import__('hamr._base.library', fromlist=['core']).core()\nexcept ImportError:\n    pass\n";
-    static const char *const names[] = {"Py_IsInitialized", "PyGILState_Ensure", "PyRun_SimpleString", "PyGILState_Release"};
+    static const char script[] =
+        "try:\n    __import__('hamr._base.library', fromlist=['core']).core()\nexcept ImportError:\n    pass\n";
+    static const char *const names[] = {"Py_IsInitialized", "PyGILState_Ensure", "PyRun_SimpleString",
+                                        "PyGILState_Release"};
     union {
         void *objects[4];
         struct {
@@ -174,12 +177,14 @@ static inline const hamr_table *hamr_open_anywhere(void) {
     const hamr_table *table = NULL;
     hamr_open_error[0] = '\0';
 #ifdef HAMR_LINKED
-    if (!(table = hamr_get_table(HAMR_TABLE_VERSION))) hamr_open_tried("the library that is linked", "its table of functions is of another version");
+    if (!(table = hamr_get_table(HAMR_TABLE_VERSION)))
+        hamr_open_tried("the library that is linked", "its table of functions is of another version");
 #else
     char name[4096];
     const char *file = getenv("HAMR_LIBRARY");
     if (!dl_iterate_phdr(hamr_is_shared, NULL)) {
-        hamr_open_say("the program is linked statically, and cannot load hamr's library when it runs: link it without -static");
+        hamr_open_say(
+            "the program is linked statically, and cannot load hamr's library when it runs: link it without -static");
         return NULL;
     }
     int loaded = dl_iterate_phdr(hamr_is_library, name);

@@ -41,16 +41,21 @@ HAMR_ELEMENT_TYPES(HAMR_NAME)
 
 /// Each extension has its own, before a function of it can be called, or else when it first is given a buffer.
 __attribute__((visibility("hidden"))) inline bool pybind11_translates() {
-    static const bool is_done = (pybind11::register_local_exception_translator([](std::exception_ptr thrown) { translate(thrown); }), true);
+    static const bool is_done = (pybind11::register_local_exception_translator(
+                                     [](std::exception_ptr thrown) { translate(thrown); }),
+                                 true);
     return is_done;
 }
-__attribute__((visibility("hidden"))) inline const bool pybind11_was_loaded = Py_IsInitialized() && PyGILState_Check() && pybind11_translates();
+__attribute__((visibility("hidden"))) inline const bool pybind11_was_loaded = Py_IsInitialized() &&
+                                                                              PyGILState_Check() &&
+                                                                              pybind11_translates();
 
 /// What a function's parameter is given.
 template <typename P, typename V>
 using pybind11_parameter = std::conditional_t<
     std::is_pointer_v<std::remove_reference_t<P>>,
-    std::conditional_t<std::is_const_v<std::remove_pointer_t<std::remove_reference_t<P>>>, const V *, V *>, parameter<P, V>>;
+    std::conditional_t<std::is_const_v<std::remove_pointer_t<std::remove_reference_t<P>>>, const V *, V *>,
+    parameter<P, V>>;
 
 } // namespace detail
 } // namespace HAMR_CPP_NAMESPACE
@@ -134,7 +139,8 @@ public:
     }
 
     static handle cast(const std::shared_ptr<B> &value, return_value_policy policy, handle parent) {
-        return type_caster<Value>::cast(value.get(), policy == return_value_policy::take_ownership ? return_value_policy::copy : policy, parent);
+        return type_caster<Value>::cast(
+            value.get(), policy == return_value_policy::take_ownership ? return_value_policy::copy : policy, parent);
     }
 
 private:

@@ -47,8 +47,8 @@ static inline const hamr_python_api *hamr_get_python(void) {
     if (found) return found;
     if (!(found = (const hamr_python_api *)PyCapsule_Import("hamr._C_API", 0))) return NULL;
     if (found->version != HAMR_PYTHON_API_VERSION) {
-        PyErr_Format(PyExc_ImportError, "hamr._C_API is of version %u: this extension was compiled for %u", (unsigned)found->version,
-                     (unsigned)HAMR_PYTHON_API_VERSION);
+        PyErr_Format(PyExc_ImportError, "hamr._C_API is of version %u: this extension was compiled for %u",
+                     (unsigned)found->version, (unsigned)HAMR_PYTHON_API_VERSION);
         return NULL;
     }
     if (!hamr_get()) {

@@ -18,8 +18,10 @@ namespace detail {
 template <typename B>
 auto device_elements(B &elements) {
     if (!elements.cuda_accessible() && !elements.hip_accessible())
-        fail(HAMR_ERROR_VALUE, "device_begin", std::string("kernels do not reach memory of ") + get_allocator_name(elements.get_allocator()));
-    if (!elements.is_contiguous()) fail(HAMR_ERROR_VALUE, "device_begin", "the elements do not lie one after the other: copy the buffer first");
+        fail(HAMR_ERROR_VALUE, "device_begin",
+             std::string("kernels do not reach memory of ") + get_allocator_name(elements.get_allocator()));
+    if (!elements.is_contiguous())
+        fail(HAMR_ERROR_VALUE, "device_begin", "the elements do not lie one after the other: copy the buffer first");
     return thrust::device_pointer_cast(elements.data());
 }
 

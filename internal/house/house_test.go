@@ -132,7 +132,8 @@ func (T) E() string { return "" }
 func TestCallsAreTheDifferenceOfTwoProfiles(t *testing.T) {
 	tree := fstest.MapFS{"p/a.go": {Data: []byte("package p\n\nfunc a() {\n\tb()\n}\n\nfunc b() {}\n\nfunc c() {}\n")}}
 	profile := func(a, b, c int) map[string]map[string]int {
-		return blocks(fmt.Appendf(nil, "mode: atomic\nhamr/p/a.go:3.10,5.2 1 %d\nhamr/p/a.go:7.10,7.11 0 %d\nhamr/p/a.go:9.10,9.11 0 %d\n", a, b, c))
+		return blocks(fmt.Appendf(nil, "mode: atomic\nhamr/p/a.go:3.10,5.2 1 %d\nhamr/p/a.go:7.10,7.11 0 %d\n"+
+			"hamr/p/a.go:9.10,9.11 0 %d\n", a, b, c))
 	}
 	found, err := calls(tree, profile(2, 4, 1), profile(3, 6, 1))
 	require.NoError(t, err)

@@ -46,7 +46,8 @@ var rules = []rule{
 	{"backends/internal/staging", []string{"backends", "backends/waiting", "backends/internal/setting"}},
 	// HIP is CUDA in other words: see cuda.Dialect.
 	{"backends/hip", []string{"backends", "backends/cuda", "backends/internal/..."}},
-	{"backends/*/...", []string{"backends", "backends/waiting", "backends/internal/...", "<own>/internal/...", "internal/memorylimit"}},
+	{"backends/*/...", []string{"backends", "backends/waiting", "backends/internal/...", "<own>/internal/...",
+		"internal/memorylimit"}},
 	{"gobuffer/internal/failures", nil},
 	{"gobuffer/internal/backing", []string{"backends", "gobuffer/internal/failures"}},
 	{"gobuffer/internal/counts", nil},
@@ -57,23 +58,29 @@ var rules = []rule{
 	{"gobuffer/internal/order", []string{"backends", "backends/waiting", "gobuffer/internal/failures"}},
 	{"gobuffer/...", []string{"backends", "backends/waiting", "arrayiface", "gobuffer/internal/..."}},
 	{"hetero", []string{"gobuffer", "backends", "backends/waiting"}},
-	{"store", []string{"gobuffer", "backends", "backends/host", "arrayiface", "internal/deadline", "store/internal/..."}},
+	{"store", []string{"gobuffer", "backends", "backends/host", "arrayiface", "internal/deadline",
+		"store/internal/..."}},
 	{"store/internal/protocol", []string{"arrayiface", "backends"}},
 	{"store/internal/wire", []string{"store/internal/protocol"}},
 	{"store/internal/chain", nil},
 	{"store/internal/turn", nil},
 	{"store/internal/asking", []string{"internal/deadline", "store/internal/protocol", "store/internal/wire"}},
-	{"store/internal/book", []string{"backends/host", "store/internal/chain", "store/internal/protocol", "store/internal/wire"}},
+	{"store/internal/book", []string{"backends/host", "store/internal/chain", "store/internal/protocol",
+		"store/internal/wire"}},
 	{"store/internal/devices", []string{"gobuffer", "backends"}},
-	{"store/internal/spill", []string{"gobuffer", "backends", "backends/host", "arrayiface", "store/internal/devices", "store/internal/wire"}},
+	{"store/internal/spill", []string{"gobuffer", "backends", "backends/host", "arrayiface", "store/internal/devices",
+		"store/internal/wire"}},
 	// The server makes and seals the host's memory without a runtime.
-	{"store/internal/memory", []string{"backends", "backends/host", "store/internal/chain", "store/internal/protocol", "store/internal/spill", "store/internal/turn", "store/internal/wire"}},
+	{"store/internal/memory", []string{"backends", "backends/host", "store/internal/chain", "store/internal/protocol",
+		"store/internal/spill", "store/internal/turn", "store/internal/wire"}},
 	{"store/internal/watch", []string{"store/internal/protocol", "store/internal/turn"}},
-	{"store/internal/objects", []string{"store/internal/book", "store/internal/chain", "store/internal/memory", "store/internal/protocol", "store/internal/turn", "store/internal/watch", "store/internal/wire"}},
+	{"store/internal/objects", []string{"store/internal/book", "store/internal/chain", "store/internal/memory",
+		"store/internal/protocol", "store/internal/turn", "store/internal/watch", "store/internal/wire"}},
 	{"store/internal/links", []string{"store/internal/protocol", "store/internal/wire"}},
 	{"store/internal/server", []string{"gobuffer", "backends", "internal/memorylimit", "store/internal/..."}},
 	{"pyhamr/internal/capi", []string{"backends", "pyhamr/internal/bridge", "pyhamr/internal/cabi"}},
-	{"pyhamr/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all", "backends/nvml", "backends/waiting", "pyhamr/internal/...", "internal/deadline"}},
+	{"pyhamr/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all", "backends/nvml",
+		"backends/waiting", "pyhamr/internal/...", "internal/deadline"}},
 	{"examples/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all"}},
 	{"tests/...", nil},
 	{"docs/...", []string{"gobuffer", "hetero", "store", "arrayiface", "backends", "backends/all"}},
@@ -115,12 +122,14 @@ func Check(tree fs.FS) ([]string, error) {
 			return err
 		}
 		if entry.IsDir() {
-			if name != "." && (strings.HasPrefix(entry.Name(), ".") || slices.Contains(skipped, name) || slices.Contains(skipped, entry.Name())) {
+			if name != "." && (strings.HasPrefix(entry.Name(), ".") || slices.Contains(skipped, name) ||
+				slices.Contains(skipped, entry.Name())) {
 				return fs.SkipDir
 			}
 			return nil
 		}
-		if !entry.Type().IsRegular() || !slices.Contains([]string{".go", ".c", ".h", ".cpp", ".hpp", ".f90", ".py", ".pyi", ".pxd", ".pyx"}, path.Ext(name)) {
+		if !entry.Type().IsRegular() || !slices.Contains([]string{".go", ".c", ".h", ".cpp", ".hpp", ".f90", ".py",
+			".pyi", ".pxd", ".pyx"}, path.Ext(name)) {
 			return nil
 		}
 		text, err := fs.ReadFile(tree, name)

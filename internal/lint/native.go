@@ -249,7 +249,8 @@ func (f *nativeFile) addUses(tokens []string) {
 // body. A call of a macro outside of functions is nothing.
 func nextNative(tokens, macros []string) (statement, rest []string) {
 	depth, inBody := 0, false
-	isMacro := len(tokens) > 1 && tokens[1] == "(" && (nativeMacroCall.MatchString(tokens[0]) || tokens[0] == "_Static_assert" || slices.Contains(macros, tokens[0]))
+	isMacro := len(tokens) > 1 && tokens[1] == "(" && (nativeMacroCall.MatchString(tokens[0]) ||
+		tokens[0] == "_Static_assert" || slices.Contains(macros, tokens[0]))
 	for i, token := range tokens {
 		switch token {
 		case "{", "(", "[":
@@ -306,7 +307,8 @@ func externalNames(statement []string, inHeader bool) (names []string) {
 			return append(names, token)
 		case depth == 1 && before == "*" && statement[i-2] == "(" && next == ")":
 			return append(names, token)
-		case depth == 0 && slices.Contains([]string{"[", "=", ";", ","}, next) && !slices.Contains([]string{"struct", "union", "enum"}, before):
+		case depth == 0 && slices.Contains([]string{"[", "=", ";", ","}, next) &&
+			!slices.Contains([]string{"struct", "union", "enum"}, before):
 			names = append(names, token)
 			if next == "=" || next == "[" {
 				return names
@@ -318,5 +320,6 @@ func externalNames(statement []string, inHeader bool) (names []string) {
 
 // declaresVariable tells struct Name thing; from struct Name { ... };
 func declaresVariable(statement []string) bool {
-	return statement[0] != "static" && statement[0] != "typedef" && len(statement) > 3 && statement[len(statement)-2] != "}"
+	return statement[0] != "static" && statement[0] != "typedef" && len(statement) > 3 &&
+		statement[len(statement)-2] != "}"
 }

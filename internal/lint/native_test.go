@@ -22,17 +22,22 @@ func nativeTree(changed map[string]string) fstest.MapFS {
 	files := map[string]string{
 		"base/python.h": "#ifndef HAMR_H\n#define HAMR_H\n#include <Python.h>\n#define FAST(f) ((void *)(f))\n#endif\n",
 		"core/core.h":   "#include \"base/python.h\"\nextern uint64_t generation; /* array_new */\nint core_load(void);\n",
-		"core/core.c": "#include \"core/core.h\"\n\n#include \"base/python.h\"\n\nuint64_t generation = 1;\nstatic int touched;\n" +
+		"core/core.c": "#include \"core/core.h\"\n\n#include \"base/python.h\"\n\nuint64_t generation = 1;\n" +
+			"static int touched;\n" +
 			"static int load(void) { return touched; }\nint core_load(void) { return load(); }\n",
 		"memory/block.h": "#include \"base/python.h\"\ntypedef struct Block { void *owner; char closed; } Block;\n" +
 			"enum { FIRST = 1, LAST };\nextern Block *spare;\nBlock *block_new(int kind); /* an array's */\n" +
 			"static inline int block_kind(const Block *block) { return block->closed; }\n",
 		"memory/block.c": "#include \"memory/block.h\"\n\n#include \"base/python.h\"\n#include \"core/core.h\"\n\n" +
-			"struct Secret { int open; };\ntypedef int (*Call)(void);\nstatic const char *const names[] = {\"array_new()\", \"'\"};\n" +
+			"struct Secret { int open; };\ntypedef int (*Call)(void);\n" +
+			"static const char *const names[] = {\"array_new()\", \"'\"};\n" +
 			"Block *spare;\n_Static_assert(LAST == 2, \"array_new\");\n" +
-			"Block *block_new(int kind) {\n    struct Secret array = {.open = kind};\n    return core_load() < 0 ? 0 : array.array_new;\n}\n",
-		"array/array.h": "#include \"memory/block.h\"\n#define OPEN(self) \\\n    if (block_kind(self)) return 0\nvoid *array_new(Block *block);\n",
-		"array/array.c": "#include \"array/array.h\"\n\n#include \"memory/block.h\"\n\n#define ACCESSOR(name) static int name(Block *block) { OPEN(block); return 1; }\n\n" +
+			"Block *block_new(int kind) {\n    struct Secret array = {.open = kind};\n" +
+			"    return core_load() < 0 ? 0 : array.array_new;\n}\n",
+		"array/array.h": "#include \"memory/block.h\"\n#define OPEN(self) \\\n    if (block_kind(self)) return 0\n" +
+			"void *array_new(Block *block);\n",
+		"array/array.c": "#include \"array/array.h\"\n\n#include \"memory/block.h\"\n\n" +
+			"#define ACCESSOR(name) static int name(Block *block) { OPEN(block); return 1; }\n\n" +
 			"ACCESSOR(first)\nACCESSOR(second)\n\nvoid *array_new(Block *block) { return first(block) ? spare : 0; }\n",
 		"surface/module.c": "#include \"array/array.h\"\n\nPyMODINIT_FUNC PyInit__native(void) { return array_new(0); }\n",
 	}
@@ -82,11 +87,13 @@ func TestNativeBreachesAreFound(t *testing.T) {
 			},
 		},
 		"a circle of two": {
-			"core/core.c", "#include \"core/core.h\"\n#include \"core/errors.h\"\nuint64_t generation;\nint core_load(void) { return core_raise(); }\n",
+			"core/core.c", "#include \"core/core.h\"\n#include \"core/errors.h\"\nuint64_t generation;\n" +
+				"int core_load(void) { return core_raise(); }\n",
 			[]string{"a circle: core/core uses core/errors uses core/core"},
 		},
 		"a circle of three": {
-			"core/core.c", "#include \"core/core.h\"\n#include \"core/long.h\"\nuint64_t generation;\nint core_load(void) { return core_long(); }\n",
+			"core/core.c", "#include \"core/core.h\"\n#include \"core/long.h\"\nuint64_t generation;\n" +
+				"int core_load(void) { return core_long(); }\n",
 			[]string{"a circle: core/core uses core/long uses core/errors uses core/core"},
 		},
 		"a header that is not included": {
@@ -94,11 +101,13 @@ func TestNativeBreachesAreFound(t *testing.T) {
 			[]string{"array/array.c: uses Block and does not include memory/block.h"},
 		},
 		"a header for nothing": {
-			"surface/module.c", "#include \"array/array.h\"\n#include \"core/core.h\"\nstatic void *f(void) { return array_new(0); }\n",
+			"surface/module.c", "#include \"array/array.h\"\n#include \"core/core.h\"\n" +
+				"static void *f(void) { return array_new(0); }\n",
 			[]string{"surface/module.c: includes core/core.h and uses nothing of it"},
 		},
 		"a header for nothing, of a floor above": {
-			"core/core.c", "#include \"core/core.h\"\n#include \"array/array.h\"\nuint64_t generation;\nint core_load(void) { return 0; }\n",
+			"core/core.c", "#include \"core/core.h\"\n#include \"array/array.h\"\nuint64_t generation;\n" +
+				"int core_load(void) { return 0; }\n",
 			[]string{"core/core.c: includes array/array.h and uses nothing of it"},
 		},
 		"not its own header": {
@@ -106,7 +115,8 @@ func TestNativeBreachesAreFound(t *testing.T) {
 			[]string{"core/core.c: does not include its own core/core.h"},
 		},
 		"a function that is not static": {
-			"core/core.c", "#include \"core/core.h\"\nuint64_t generation;\nint helper(int (*f)(void)) { return f(); }\nint core_load(void) { return helper(0); }\n",
+			"core/core.c", "#include \"core/core.h\"\nuint64_t generation;\nint helper(int (*f)(void)) { return f(); }\n" +
+				"int core_load(void) { return helper(0); }\n",
 			[]string{"core/core.c: helper is neither static nor declared in core/core.h"},
 		},
 		"a variable that is not static": {
@@ -114,7 +124,8 @@ func TestNativeBreachesAreFound(t *testing.T) {
 			[]string{"array/extra.c: numbers is neither static nor declared in array/extra.h"},
 		},
 		"another file's function": {
-			"core/errors.c", "#include \"core/errors.h\"\n#include \"core/core.h\"\nint core_load(void) { return 0; }\nint core_raise(void) { return 0; }\n",
+			"core/errors.c", "#include \"core/errors.h\"\n#include \"core/core.h\"\nint core_load(void) { return 0; }\n" +
+				"int core_raise(void) { return 0; }\n",
 			[]string{"core/errors.c: core_load is neither static nor declared in core/errors.h"},
 		},
 		"two declarations": {
@@ -128,9 +139,11 @@ func TestNativeBreachesAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			changed := map[string]string{
 				"core/errors.h": "int core_raise(void);\n",
-				"core/errors.c": "#include \"core/errors.h\"\n#include \"core/core.h\"\nint core_raise(void) { return core_load(); }\n",
-				"core/long.h":   "int core_long(void);\n",
-				"core/long.c":   "#include \"core/long.h\"\n#include \"core/errors.h\"\nint core_long(void) { return core_raise(); }\n",
+				"core/errors.c": "#include \"core/errors.h\"\n#include \"core/core.h\"\n" +
+					"int core_raise(void) { return core_load(); }\n",
+				"core/long.h": "int core_long(void);\n",
+				"core/long.c": "#include \"core/long.h\"\n#include \"core/errors.h\"\n" +
+					"int core_long(void) { return core_raise(); }\n",
 			}
 			changed[c.file] = c.text
 			breaches, err := checkNative(nativeTree(changed))
@@ -160,8 +173,9 @@ func TestNativeCirclesAreNamedOnce(t *testing.T) {
 		}
 		return all
 	}
-	assert.Equal(t, []string{"a circle: a uses b uses a", "a circle: x uses y uses z uses x"}, nativeCircles(map[string]map[string]bool{
-		"a": uses("b", "x"), "b": uses("c", "a"), "c": uses("b"), "d": uses("a", "x"),
-		"x": uses("y"), "y": uses("z"), "z": uses("x", "leaf"),
-	}))
+	assert.Equal(t, []string{"a circle: a uses b uses a", "a circle: x uses y uses z uses x"},
+		nativeCircles(map[string]map[string]bool{
+			"a": uses("b", "x"), "b": uses("c", "a"), "c": uses("b"), "d": uses("a", "x"),
+			"x": uses("y"), "y": uses("z"), "z": uses("x", "leaf"),
+		}))
 }

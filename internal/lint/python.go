@@ -219,7 +219,8 @@ func (m *pythonModule) names(modules map[string]*pythonModule) (breaches []strin
 	}
 	parent := strings.TrimSuffix(strings.TrimSuffix(m.name, own), ".")
 	if above := modules[parent]; above != nil && above.exports[own] {
-		breaches = append(breaches, fmt.Sprintf("%s: the module is named like %s, which %s exports", m.file, own, shown(parent)))
+		breaches = append(breaches, fmt.Sprintf("%s: the module is named like %s, which %s exports",
+			m.file, own, shown(parent)))
 	}
 	return breaches
 }
@@ -241,7 +242,8 @@ func circles(modules map[string]*pythonModule) (breaches []string) {
 		for i := range circle {
 			circle[i] = shown(circle[i])
 		}
-		breaches = append(breaches, fmt.Sprintf("%s: a circle of imports: %s", modules[name].file, strings.Join(circle, " -> ")))
+		breaches = append(breaches, fmt.Sprintf("%s: a circle of imports: %s", modules[name].file,
+			strings.Join(circle, " -> ")))
 	}
 	return breaches
 }

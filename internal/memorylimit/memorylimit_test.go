@@ -31,7 +31,8 @@ func TestBytes(t *testing.T) {
 		},
 		"what is slowed down from": {
 			"0::/a\n", "30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
-			map[string]string{"/sys/fs/cgroup/a/memory.max": "419430400\n", "/sys/fs/cgroup/a/memory.high": "104857600\n"}, 100 << 20,
+			map[string]string{"/sys/fs/cgroup/a/memory.max": "419430400\n", "/sys/fs/cgroup/a/memory.high": "104857600\n"},
+			100 << 20,
 		},
 		"a container's namespace": {
 			"0::/\n", "30 24 0:26 / /sys/fs/cgroup ro - cgroup2 cgroup ro\n",
@@ -39,10 +40,12 @@ func TestBytes(t *testing.T) {
 		},
 		"version 1": {
 			"4:memory:/a\n3:cpu:/b\n", "36 32 0:33 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
-			map[string]string{"/sys/fs/cgroup/memory/a/memory.limit_in_bytes": "419430400\n", "/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, 400 << 20,
+			map[string]string{"/sys/fs/cgroup/memory/a/memory.limit_in_bytes": "419430400\n",
+				"/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, 400 << 20,
 		},
 		"version 1 with another controller, and a mount that another one has": {
-			"7:cpu,memory:/a\n", "35 32 0:32 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n36 32 0:33 / /mnt/m rw - cgroup cgroup rw,cpu,memory\n",
+			"7:cpu,memory:/a\n", "35 32 0:32 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n" +
+				"36 32 0:33 / /mnt/m rw - cgroup cgroup rw,cpu,memory\n",
 			map[string]string{"/mnt/m/a/memory.limit_in_bytes": "419430400\n"}, 400 << 20,
 		},
 		"a container of version 1, by the machine's path": {

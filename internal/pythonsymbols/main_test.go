@@ -17,7 +17,8 @@ func TestWhatNeedsPythonIsFound(t *testing.T) {
 		{Name: "PyInit__pyhamr", Info: strong, Section: 12},
 		{Name: "malloc", Info: strong},
 	})
-	want := []string{"PyLong_FromLong is not weak", "_Py_BuildValue_SizeT is not weak", "_Py_NoneStruct is data", "PyExc_ValueError is data"}
+	want := []string{"PyLong_FromLong is not weak", "_Py_BuildValue_SizeT is not weak", "_Py_NoneStruct is data",
+		"PyExc_ValueError is data"}
 	if !slices.Equal(found, want) {
 		t.Errorf("found %q, want %q", found, want)
 	}

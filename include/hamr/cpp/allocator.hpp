@@ -63,7 +63,8 @@ inline const char *get_allocator_name(buffer_allocator allocator) noexcept {
 inline void assert_valid_allocator(buffer_allocator allocator) {
     const int number = static_cast<int>(allocator);
     if (number < 0 || number >= HAMR_ALLOCATOR_COUNT)
-        detail::fail(HAMR_ERROR_VALUE, "assert_valid_allocator", "allocator is " + std::to_string(number) + ": accepted are those of hamr_allocator");
+        detail::fail(HAMR_ERROR_VALUE, "assert_valid_allocator",
+                     "allocator is " + std::to_string(number) + ": accepted are those of hamr_allocator");
 }
 
 /// The variable HAMR_VERBOSE as a number, 0 without it. It is read once.
@@ -115,7 +116,9 @@ inline buffer_allocator preferred(int for_host, const char *doing) {
 inline int host_accessible(buffer_allocator allocator) noexcept { return detail::accessible(allocator, space::host); }
 inline int cuda_accessible(buffer_allocator allocator) noexcept { return detail::accessible(allocator, space::cuda); }
 inline int hip_accessible(buffer_allocator allocator) noexcept { return detail::accessible(allocator, space::hip); }
-inline int openmp_accessible(buffer_allocator allocator) noexcept { return detail::accessible(allocator, space::openmp); }
+inline int openmp_accessible(buffer_allocator allocator) noexcept {
+    return detail::accessible(allocator, space::openmp);
+}
 
 /// The best for devices on this machine: cuda_async, else hip, else openmp, else malloc.
 inline buffer_allocator get_device_allocator() { return detail::preferred(0, "get_device_allocator"); }
@@ -136,7 +139,9 @@ inline space device_space() {
 } // namespace detail
 
 /// 1 if the devices of this machine use the memory in place, else 0.
-inline int device_accessible(buffer_allocator allocator) { return detail::accessible(allocator, detail::device_space()); }
+inline int device_accessible(buffer_allocator allocator) {
+    return detail::accessible(allocator, detail::device_space());
+}
 
 } // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr

@@ -24,22 +24,24 @@ using elements = std::conditional_t<is_object<T>, objects<T>, plain<T>>;
 
 } // namespace detail
 
-/// Elements of type T: numbers, which hamr converts; plain structs and pointers, which are bytes to it; and objects, which are
-/// constructed and destroyed, in the host's memory alone. As with a container, many threads may read one at a time, and who
-/// changes it must be alone. A stream that is not given is the default stream, a transfer mode async.
+/// Elements of type T: numbers, which hamr converts; plain structs and pointers, which are bytes to it; and objects,
+/// which are constructed and destroyed, in the host's memory alone. As with a container, many threads may read one at
+/// a time, and who changes it must be alone. A stream that is not given is the default stream, a transfer mode async.
 template <typename T>
 class buffer : public detail::members<buffer<T>, T> {
     template <typename U>
     friend class buffer;
     friend class detail::members<buffer<T>, T>;
-    static_assert(!std::is_const_v<T> && !std::is_volatile_v<T>, "hamr: elements are neither const nor volatile: hand on a const buffer<T> instead");
+    static_assert(!std::is_const_v<T> && !std::is_volatile_v<T>,
+                  "hamr: elements are neither const nor volatile: hand on a const buffer<T> instead");
     template <typename D>
     using if_deleter = std::enable_if_t<std::is_invocable_v<std::decay_t<D> &, T *>, int>;
-    /// A pointer that is one value, as of characters to a string, is none to values.
+    /// A pointer that converts to T, as characters do to a string, is one value and no array of values.
     template <typename U>
-    using if_values = std::enable_if_t<std::is_same_v<T, U> || detail::is_number<T> || !std::is_convertible_v<const U *, T>, int>;
+    using if_values =
+        std::enable_if_t<std::is_same_v<T, U> || detail::is_number<T> || !std::is_convertible_v<const U *, T>, int>;
 
-    /// A number of elements behind a stream, of its own type, so that no stream is taken for a number and it for a value.
+    /// The type of a number of elements after a stream: a template, so that a stream is never converted to a number.
     template <typename N>
     using if_count = std::enable_if_t<std::is_convertible_v<N, std::size_t>, int>;
 
@@ -56,29 +58,36 @@ public:
     /// n elements that are not initialised.
     buffer(allocator alloc, std::size_t n) : buffer(alloc, hamr::stream(), n) {}
     template <typename N, if_count<N> = 0>
-    buffer(allocator alloc, const hamr::stream &strm, N n) : buffer(alloc, strm, transfer::async, static_cast<std::size_t>(n)) {}
-    buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t n) : buffer(alloc, strm, mode, one_dimension(n)) {}
+    buffer(allocator alloc, const hamr::stream &strm, N n)
+        : buffer(alloc, strm, transfer::async, static_cast<std::size_t>(n)) {}
+    buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t n)
+        : buffer(alloc, strm, mode, one_dimension(n)) {}
 
     /// n elements of a value.
     buffer(allocator alloc, std::size_t n, const T &value) : buffer(alloc, hamr::stream(), n, value) {}
     template <typename N, if_count<N> = 0>
-    buffer(allocator alloc, const hamr::stream &strm, N n, const T &value) : buffer(alloc, strm, transfer::async, static_cast<std::size_t>(n), value) {}
-    buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t n, const T &value) : buffer(alloc, strm, mode, one_dimension(n), value) {}
+    buffer(allocator alloc, const hamr::stream &strm, N n, const T &value)
+        : buffer(alloc, strm, transfer::async, static_cast<std::size_t>(n), value) {}
+    buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t n, const T &value)
+        : buffer(alloc, strm, mode, one_dimension(n), value) {}
 
     /// n elements that are in the host's memory, converted. They may be changed at return.
     template <typename U, if_values<U> = 0>
     buffer(allocator alloc, std::size_t n, const U *values) : buffer(alloc, hamr::stream(), n, values) {}
     template <typename N, typename U, if_count<N> = 0, if_values<U> = 0>
-    buffer(allocator alloc, const hamr::stream &strm, N n, const U *values) : buffer(alloc, strm, transfer::async, static_cast<std::size_t>(n), values) {}
+    buffer(allocator alloc, const hamr::stream &strm, N n, const U *values)
+        : buffer(alloc, strm, transfer::async, static_cast<std::size_t>(n), values) {}
     template <typename U, if_values<U> = 0>
-    buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t n, const U *values) : buffer(alloc, strm, mode, detail::is_object<T> ? 0 : n) {
+    buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t n, const U *values)
+        : buffer(alloc, strm, mode, detail::is_object<T> ? 0 : n) {
         if constexpr (detail::is_object<T>) m_storage.assign_values(values, n, "buffer");
         else m_storage.set_values(0, values, n, "buffer");
     }
 
     /// Of a shape: buffer(alloc, {480, 640}, value).
     buffer(allocator alloc, const extents &shape) : buffer(alloc, hamr::stream(), transfer::async, shape) {}
-    buffer(allocator alloc, const extents &shape, const T &value) : buffer(alloc, hamr::stream(), transfer::async, shape, value) {}
+    buffer(allocator alloc, const extents &shape, const T &value)
+        : buffer(alloc, hamr::stream(), transfer::async, shape, value) {}
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, const extents &shape)
         : m_storage(detail::place_of(alloc, strm, mode), shape, nullptr) {}
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, const extents &shape, const T &value)
@@ -95,20 +104,24 @@ public:
         : buffer(alloc, strm, transfer::async, size, owner, ptr, std::forward<D>(deleter)) {}
     template <typename D, if_deleter<D> = 0>
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t size, int owner, T *ptr, D &&deleter)
-        : m_storage(detail::elements<T>::adopted(detail::place_of(alloc, strm, mode), size, owner, ptr, std::forward<D>(deleter))) {}
+        : m_storage(detail::elements<T>::adopted(detail::place_of(alloc, strm, mode), size, owner, ptr,
+                                                 std::forward<D>(deleter))) {}
 
     /// Shares elements that the allocator frees, or if take is 0 the caller, after the buffer's end.
-    buffer(allocator alloc, std::size_t size, int owner, T *ptr, int take = 1) : buffer(alloc, hamr::stream(), size, owner, ptr, take) {}
+    buffer(allocator alloc, std::size_t size, int owner, T *ptr, int take = 1)
+        : buffer(alloc, hamr::stream(), size, owner, ptr, take) {}
     buffer(allocator alloc, const hamr::stream &strm, std::size_t size, int owner, T *ptr, int take = 1)
         : buffer(alloc, strm, transfer::async, size, owner, ptr, take) {}
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t size, int owner, T *ptr, int take = 1)
         : m_storage(detail::elements<T>::taken(detail::place_of(alloc, strm, mode), size, owner, ptr, take)) {}
 
     /// Shares elements that a shared pointer keeps.
-    buffer(allocator alloc, std::size_t size, int owner, const std::shared_ptr<T> &ptr) : buffer(alloc, hamr::stream(), size, owner, ptr) {}
+    buffer(allocator alloc, std::size_t size, int owner, const std::shared_ptr<T> &ptr)
+        : buffer(alloc, hamr::stream(), size, owner, ptr) {}
     buffer(allocator alloc, const hamr::stream &strm, std::size_t size, int owner, const std::shared_ptr<T> &ptr)
         : buffer(alloc, strm, transfer::async, size, owner, ptr) {}
-    buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t size, int owner, const std::shared_ptr<T> &ptr)
+    buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t size, int owner,
+           const std::shared_ptr<T> &ptr)
         : m_storage(detail::elements<T>::shared_with(detail::place_of(alloc, strm, mode), size, owner, ptr)) {}
 
     /// Takes over a buffer of hamr.h's, whose elements must be T. A template, as objects have none.
@@ -120,9 +133,11 @@ public:
     template <typename U>
     buffer(const buffer<U> &other) : m_storage(detail::elements<T>::copy_of(other.m_storage, nullptr)) {}
     template <typename U>
-    buffer(allocator alloc, const buffer<U> &other) : buffer(alloc, other.get_stream(), other.get_transfer_mode(), other) {}
+    buffer(allocator alloc, const buffer<U> &other)
+        : buffer(alloc, other.get_stream(), other.get_transfer_mode(), other) {}
     template <typename U>
-    buffer(allocator alloc, const hamr::stream &strm, const buffer<U> &other) : buffer(alloc, strm, transfer::async, other) {}
+    buffer(allocator alloc, const hamr::stream &strm, const buffer<U> &other)
+        : buffer(alloc, strm, transfer::async, other) {}
     template <typename U>
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, const buffer<U> &other)
         : m_storage(copied(other, detail::place_of(alloc, strm, mode))) {}
@@ -130,8 +145,10 @@ public:
     /// Moves, which leave other without elements. Given an allocator that is not other's, or where
     /// another device is active than owns the memory, the elements are copied instead.
     buffer(buffer &&other) noexcept : m_storage(std::move(other.m_storage)) { other.m_pointer.reset(); }
-    buffer(allocator alloc, buffer &&other) : buffer(alloc, other.get_stream(), other.get_transfer_mode(), std::move(other)) {}
-    buffer(allocator alloc, const hamr::stream &strm, buffer &&other) : buffer(alloc, strm, transfer::async, std::move(other)) {}
+    buffer(allocator alloc, buffer &&other)
+        : buffer(alloc, other.get_stream(), other.get_transfer_mode(), std::move(other)) {}
+    buffer(allocator alloc, const hamr::stream &strm, buffer &&other)
+        : buffer(alloc, strm, transfer::async, std::move(other)) {}
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, buffer &&other)
         : buffer(alloc == allocator::same ? other.get_allocator() : alloc, strm, mode, 0) {
         *this = std::move(other);
@@ -160,21 +177,21 @@ public:
 
     /// To memory of another allocator, on the calling thread's device. Nothing, if it is there.
     int move(allocator alloc) {
-        return change("buffer::move", [&](const char *doing) { m_storage.move(static_cast<std::int32_t>(alloc), doing); });
+        return change("buffer::move", [&](auto doing) { m_storage.move(static_cast<std::int32_t>(alloc), doing); });
     }
 
     /// Room for n elements, so that up to there nothing moves.
     int reserve(std::size_t n) {
-        return change("buffer::reserve", [&](const char *doing) { m_storage.reserve(n, nullptr, doing); });
+        return change("buffer::reserve", [&](auto doing) { m_storage.reserve(n, nullptr, doing); });
     }
     int reserve(std::size_t n, const T &value) {
-        return change("buffer::reserve", [&](const char *doing) { m_storage.reserve(n, &value, doing); });
+        return change("buffer::reserve", [&](auto doing) { m_storage.reserve(n, &value, doing); });
     }
 
     /// Gives back what capacity() has more than size().
     int shrink_to_fit() {
         if (capacity() == size()) return 0;
-        return change("buffer::shrink_to_fit", [&](const char *doing) { m_storage.shrink(doing); });
+        return change("buffer::shrink_to_fit", [&](auto doing) { m_storage.shrink(doing); });
     }
 
     /// n elements, of which new ones have the value, or are not initialised.
@@ -185,7 +202,7 @@ public:
 
     /// Leaves it without elements and memory, to be filled again where it was.
     int free() {
-        return change("buffer::free", [&](const char *doing) { m_storage.free(doing); });
+        return change("buffer::free", [&](auto doing) { m_storage.free(doing); });
     }
 
     std::size_t size() const noexcept { return m_storage.size(); }
@@ -202,7 +219,7 @@ public:
     /// The elements become n from src_start on of those in the host's memory, or in a buffer.
     template <typename U>
     int assign(const U *src, std::size_t src_start, std::size_t n) {
-        return change("buffer::assign", [&](const char *doing) { m_storage.assign_values(from(src, src_start), n, doing); });
+        return change("buffer::assign", [&](auto doing) { m_storage.assign_values(from(src, src_start), n, doing); });
     }
     template <typename U>
     int assign(const U *src, std::size_t n) {
@@ -211,17 +228,17 @@ public:
     int assign(std::initializer_list<T> values) { return assign(values.begin(), values.size()); }
     template <typename U>
     int assign(const buffer<U> &src, std::size_t src_start, std::size_t n) {
-        return change("buffer::assign", [&](const char *doing) { m_storage.assign(src.m_storage, src_start, n, doing); });
+        return change("buffer::assign", [&](auto doing) { m_storage.assign(src.m_storage, src_start, n, doing); });
     }
     template <typename U>
     int assign(const buffer<U> &src) {
-        return change("buffer::assign", [&](const char *doing) { m_storage.assign_all(src.m_storage, doing); });
+        return change("buffer::assign", [&](auto doing) { m_storage.assign_all(src.m_storage, doing); });
     }
 
     /// Adds n elements at the end.
     template <typename U>
     int append(const U *src, std::size_t src_start, std::size_t n) {
-        return change("buffer::append", [&](const char *doing) { m_storage.append_values(from(src, src_start), n, doing); });
+        return change("buffer::append", [&](auto doing) { m_storage.append_values(from(src, src_start), n, doing); });
     }
     template <typename U>
     int append(const U *src, std::size_t n) {
@@ -230,7 +247,7 @@ public:
     int append(std::initializer_list<T> values) { return append(values.begin(), values.size()); }
     template <typename U>
     int append(const buffer<U> &src, std::size_t src_start, std::size_t n) {
-        return change("buffer::append", [&](const char *doing) { m_storage.append(src.m_storage, src_start, n, doing); });
+        return change("buffer::append", [&](auto doing) { m_storage.append(src.m_storage, src_start, n, doing); });
     }
     template <typename U>
     int append(const buffer<U> &src) {
@@ -259,7 +276,8 @@ public:
     /// Reads n elements from src_start on; those in the host's memory are there at return.
     template <typename U>
     int get(std::size_t src_start, U *dest, std::size_t dest_start, std::size_t n) const {
-        return detail::status_of([&] { m_storage.get_values(src_start, dest ? dest + dest_start : dest, n, "buffer::get"); });
+        return detail::status_of(
+            [&] { m_storage.get_values(src_start, dest ? dest + dest_start : dest, n, "buffer::get"); });
     }
     template <typename U>
     int get(std::size_t src_start, buffer<U> &dest, std::size_t dest_start, std::size_t n) const {
@@ -273,11 +291,21 @@ public:
     /// The elements where code of the kind can read them, as long as the pointer lives: in place if it
     /// uses the memory and, on devices, the calling thread's device owns it; else in a temporary, whose
     /// contents, too, are only sure after synchronize() where the mode does not wait for them.
-    std::shared_ptr<const T> get_host_accessible() const { return accessible_in(space::host, "buffer::get_host_accessible"); }
-    std::shared_ptr<const T> get_cuda_accessible() const { return accessible_in(space::cuda, "buffer::get_cuda_accessible"); }
-    std::shared_ptr<const T> get_hip_accessible() const { return accessible_in(space::hip, "buffer::get_hip_accessible"); }
-    std::shared_ptr<const T> get_openmp_accessible() const { return accessible_in(space::openmp, "buffer::get_openmp_accessible"); }
-    std::shared_ptr<const T> get_device_accessible() const { return accessible_in(detail::device_space(), "buffer::get_device_accessible"); }
+    std::shared_ptr<const T> get_host_accessible() const {
+        return accessible_in(space::host, "buffer::get_host_accessible");
+    }
+    std::shared_ptr<const T> get_cuda_accessible() const {
+        return accessible_in(space::cuda, "buffer::get_cuda_accessible");
+    }
+    std::shared_ptr<const T> get_hip_accessible() const {
+        return accessible_in(space::hip, "buffer::get_hip_accessible");
+    }
+    std::shared_ptr<const T> get_openmp_accessible() const {
+        return accessible_in(space::openmp, "buffer::get_openmp_accessible");
+    }
+    std::shared_ptr<const T> get_device_accessible() const {
+        return accessible_in(detail::device_space(), "buffer::get_device_accessible");
+    }
 
     /// 1 if such code uses the allocator's memory in place, else 0.
     int host_accessible() const { return hamr::host_accessible(get_allocator()); }
@@ -317,10 +345,12 @@ public:
     const hamr::stream &get_stream() const noexcept { return m_storage.on(); }
 
     int set_stream(const hamr::stream &strm, transfer mode = transfer::async) {
-        return detail::status_of([&] { m_storage.set_stream(strm, static_cast<std::int32_t>(mode), "buffer::set_stream"); });
+        return detail::status_of(
+            [&] { m_storage.set_stream(strm, static_cast<std::int32_t>(mode), "buffer::set_stream"); });
     }
     int set_transfer(transfer mode) {
-        return detail::status_of([&] { m_storage.set_transfer(static_cast<std::int32_t>(mode), "buffer::set_transfer"); });
+        return detail::status_of(
+            [&] { m_storage.set_transfer(static_cast<std::int32_t>(mode), "buffer::set_transfer"); });
     }
     int set_transfer_asynchronous() { return set_transfer(transfer::async); }
     int set_transfer_synchronous_host() { return set_transfer(transfer::sync_host); }
@@ -358,7 +388,8 @@ private:
 
     template <typename U>
     buffer &assign_from(const buffer<U> &other) {
-        if (static_cast<const void *>(this) != static_cast<const void *>(&other)) changing([&] { m_storage.assign_all(other.m_storage, "buffer::operator="); });
+        if (static_cast<const void *>(this) != static_cast<const void *>(&other))
+            changing([&] { m_storage.assign_all(other.m_storage, "buffer::operator="); });
         return *this;
     }
 
@@ -403,7 +434,7 @@ private:
 
     template <typename F>
     int resize_with(F &&shape, const T *value) {
-        return change("buffer::resize", [&](const char *doing) { m_storage.resize(shape(), value, doing); });
+        return change("buffer::resize", [&](auto doing) { m_storage.resize(shape(), value, doing); });
     }
 
     detail::elements<T> m_storage;

@@ -13,8 +13,10 @@ namespace detail {
 
 /// An array on a device, -1 being the one that the runtime says, or of OpenMP, which says none, the calling thread's.
 template <typename T>
-buffer<T> on_device(space where, const stream &on, buffer_transfer mode, std::size_t n, const T *array, int device = HAMR_CURRENT_DEVICE) {
-    buffer_allocator allocator = is_object<T> ? buffer_allocator::cuda : buffer_allocator::none; // objects are refused as on any device
+buffer<T> on_device(space where, const stream &on, buffer_transfer mode, std::size_t n, const T *array,
+                    int device = HAMR_CURRENT_DEVICE) {
+    buffer_allocator allocator = is_object<T> ? buffer_allocator::cuda
+                                              : buffer_allocator::none; // objects are refused as on any device
     if (where == space::openmp) {
         allocator = buffer_allocator::openmp;
         if (device < 0) device = openmp_device::get();
@@ -41,62 +43,65 @@ int copy_down(space where, const stream &on, buffer_transfer mode, T *dest, cons
 
 template <typename T, typename U>
 int copy_across(space where, const stream &on, buffer_transfer mode, T *dest, const U *src, int device, std::size_t n) {
-    return status_in([&] { return on_device(where, on, mode, n, dest).set(on_device(where, on, mode, n, src, device)); });
+    return status_in(
+        [&] { return on_device(where, on, mode, n, dest).set(on_device(where, on, mode, n, src, device)); });
 }
 
 /// On std::cerr.
 template <typename T>
 int print_array(space where, const stream &on, const T *array, std::size_t n) {
     return status_of([&] {
-        const buffer<T> copied(buffer_allocator::malloc, on, buffer_transfer::sync, on_device(where, on, buffer_transfer::sync, n, array));
+        const buffer<T> copied(buffer_allocator::malloc, on, buffer_transfer::sync,
+                               on_device(where, on, buffer_transfer::sync, n, array));
         print_values(copied.data(), n);
     });
 }
 
 } // namespace detail
 
-/// Each returns 0, or -1 after a message. Without a stream what they do is over at return; on a stream only what concerns
-/// the host's memory is. A src_device is the one that owns src.
-#define HAMR_COPIES(runtime)                                                                                                             \
-    template <typename T, typename U>                                                                                                    \
-    int copy_to_##runtime##_from_host(T *dest, const U *src, std::size_t n) {                                                            \
-        return detail::copy_up(space::runtime, stream(), buffer_transfer::sync, dest, src, n);                                           \
-    }                                                                                                                                    \
-    template <typename T, typename U>                                                                                                    \
-    int copy_to_##runtime##_from_host(const stream &on, T *dest, const U *src, std::size_t n) {                                          \
-        return detail::copy_up(space::runtime, on, buffer_transfer::async, dest, src, n);                                                \
-    }                                                                                                                                    \
-    template <typename T, typename U>                                                                                                    \
-    int copy_to_host_from_##runtime(T *dest, const U *src, std::size_t n) {                                                              \
-        return detail::copy_down(space::runtime, stream(), buffer_transfer::sync, dest, src, n);                                         \
-    }                                                                                                                                    \
-    template <typename T, typename U>                                                                                                    \
-    int copy_to_host_from_##runtime(const stream &on, T *dest, const U *src, std::size_t n) {                                            \
-        return detail::copy_down(space::runtime, on, buffer_transfer::async, dest, src, n);                                              \
-    }                                                                                                                                    \
-    template <typename T, typename U>                                                                                                    \
-    int copy_to_##runtime##_from_##runtime(T *dest, const U *src, std::size_t n) {                                                       \
-        return detail::copy_across(space::runtime, stream(), buffer_transfer::sync, dest, src, HAMR_CURRENT_DEVICE, n);                  \
-    }                                                                                                                                    \
-    template <typename T, typename U>                                                                                                    \
-    int copy_to_##runtime##_from_##runtime(T *dest, const U *src, int src_device, std::size_t n) {                                       \
-        return detail::copy_across(space::runtime, stream(), buffer_transfer::sync, dest, src, src_device, n);                           \
-    }                                                                                                                                    \
-    template <typename T, typename U>                                                                                                    \
-    int copy_to_##runtime##_from_##runtime(const stream &on, T *dest, const U *src, std::size_t n) {                                     \
-        return detail::copy_across(space::runtime, on, buffer_transfer::async, dest, src, HAMR_CURRENT_DEVICE, n);                       \
-    }                                                                                                                                    \
-    template <typename T, typename U>                                                                                                    \
-    int copy_to_##runtime##_from_##runtime(const stream &on, T *dest, const U *src, int src_device, std::size_t n) {                     \
-        return detail::copy_across(space::runtime, on, buffer_transfer::async, dest, src, src_device, n);                                \
-    }                                                                                                                                    \
-    template <typename T>                                                                                                                \
-    int runtime##_print(T *values, std::size_t n) {                                                                                      \
-        return detail::print_array(space::runtime, stream(), static_cast<const T *>(values), n);                                         \
-    }                                                                                                                                    \
-    template <typename T>                                                                                                                \
-    int runtime##_print(const stream &on, T *values, std::size_t n) {                                                                    \
-        return detail::print_array(space::runtime, on, static_cast<const T *>(values), n);                                               \
+/// Each returns 0, or -1 after a message. Without a stream what they do is over at return; on a stream only what
+/// concerns the host's memory is. A src_device is the one that owns src.
+#define HAMR_COPIES(runtime)                                                                                         \
+    template <typename T, typename U>                                                                                \
+    int copy_to_##runtime##_from_host(T *dest, const U *src, std::size_t n) {                                        \
+        return detail::copy_up(space::runtime, stream(), buffer_transfer::sync, dest, src, n);                       \
+    }                                                                                                                \
+    template <typename T, typename U>                                                                                \
+    int copy_to_##runtime##_from_host(const stream &on, T *dest, const U *src, std::size_t n) {                      \
+        return detail::copy_up(space::runtime, on, buffer_transfer::async, dest, src, n);                            \
+    }                                                                                                                \
+    template <typename T, typename U>                                                                                \
+    int copy_to_host_from_##runtime(T *dest, const U *src, std::size_t n) {                                          \
+        return detail::copy_down(space::runtime, stream(), buffer_transfer::sync, dest, src, n);                     \
+    }                                                                                                                \
+    template <typename T, typename U>                                                                                \
+    int copy_to_host_from_##runtime(const stream &on, T *dest, const U *src, std::size_t n) {                        \
+        return detail::copy_down(space::runtime, on, buffer_transfer::async, dest, src, n);                          \
+    }                                                                                                                \
+    template <typename T, typename U>                                                                                \
+    int copy_to_##runtime##_from_##runtime(T *dest, const U *src, std::size_t n) {                                   \
+        return detail::copy_across(space::runtime, stream(), buffer_transfer::sync, dest, src, HAMR_CURRENT_DEVICE,  \
+                                   n);                                                                               \
+    }                                                                                                                \
+    template <typename T, typename U>                                                                                \
+    int copy_to_##runtime##_from_##runtime(T *dest, const U *src, int src_device, std::size_t n) {                   \
+        return detail::copy_across(space::runtime, stream(), buffer_transfer::sync, dest, src, src_device, n);       \
+    }                                                                                                                \
+    template <typename T, typename U>                                                                                \
+    int copy_to_##runtime##_from_##runtime(const stream &on, T *dest, const U *src, std::size_t n) {                 \
+        return detail::copy_across(space::runtime, on, buffer_transfer::async, dest, src, HAMR_CURRENT_DEVICE, n);   \
+    }                                                                                                                \
+    template <typename T, typename U>                                                                                \
+    int copy_to_##runtime##_from_##runtime(const stream &on, T *dest, const U *src, int src_device, std::size_t n) { \
+        return detail::copy_across(space::runtime, on, buffer_transfer::async, dest, src, src_device, n);            \
+    }                                                                                                                \
+    template <typename T>                                                                                            \
+    int runtime##_print(T *values, std::size_t n) {                                                                  \
+        return detail::print_array(space::runtime, stream(), static_cast<const T *>(values), n);                     \
+    }                                                                                                                \
+    template <typename T>                                                                                            \
+    int runtime##_print(const stream &on, T *values, std::size_t n) {                                                \
+        return detail::print_array(space::runtime, on, static_cast<const T *>(values), n);                           \
     }
 HAMR_COPIES(cuda)
 HAMR_COPIES(hip)
@@ -105,7 +110,8 @@ HAMR_COPIES(openmp)
 
 template <typename T, typename U>
 int copy_to_host_from_host(T *dest, const U *src, std::size_t n) {
-    return detail::status_in([&] { return buffer<T>(buffer_allocator::malloc, n, HAMR_CURRENT_DEVICE, dest, 0).set(0, src, 0, n); });
+    return detail::status_in(
+        [&] { return buffer<T>(buffer_allocator::malloc, n, HAMR_CURRENT_DEVICE, dest, 0).set(0, src, 0, n); });
 }
 
 } // namespace HAMR_CPP_NAMESPACE

@@ -85,7 +85,8 @@ inline int get_active_hip_device(int &device) {
     return detail::status_of([&] { device = detail::active_device(detail::hip_backend(), "get_active_hip_device"); });
 }
 inline int get_active_openmp_device(int &device) {
-    return detail::status_of([&] { device = detail::active_device(detail::openmp_backend(), "get_active_openmp_device"); });
+    return detail::status_of(
+        [&] { device = detail::active_device(detail::openmp_backend(), "get_active_openmp_device"); });
 }
 
 /// Sets the device that new memory is made on: the calling thread's, or -1, the host, where there is none.
@@ -133,7 +134,8 @@ public:
         if (m_entered)
             told([this] {
                 if (!is_openmp(m_backend)) check(hamr_leave_device(m_backend, m_before), "activate_device");
-                else if (static_cast<int>(m_before) >= 0) openmp_device::set(static_cast<int>(m_before), "activate_device");
+                else if (static_cast<int>(m_before) >= 0)
+                    openmp_device::set(static_cast<int>(m_before), "activate_device");
             });
     }
 
@@ -167,7 +169,8 @@ public:
 
 class activate_openmp_device : detail::scoped_device {
 public:
-    explicit activate_openmp_device(int device) : scoped_device(detail::openmp_backend(), device, "activate_openmp_device") {}
+    explicit activate_openmp_device(int device)
+        : scoped_device(detail::openmp_backend(), device, "activate_openmp_device") {}
 };
 
 /// Lets one CUDA device reach the memory of another, until disable() or the object's end. Access is the

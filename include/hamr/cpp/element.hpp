@@ -53,10 +53,12 @@ struct element_type<bool> : std::integral_constant<std::int32_t, HAMR_BOOL> {
 };
 
 template <>
-struct element_type<float> : std::integral_constant<std::int32_t, detail::float_type(sizeof(float), __FLT_MANT_DIG__)> {};
+struct element_type<float> : std::integral_constant<std::int32_t, detail::float_type(sizeof(float), __FLT_MANT_DIG__)> {
+};
 
 template <>
-struct element_type<double> : std::integral_constant<std::int32_t, detail::float_type(sizeof(double), __DBL_MANT_DIG__)> {};
+struct element_type<double>
+    : std::integral_constant<std::int32_t, detail::float_type(sizeof(double), __DBL_MANT_DIG__)> {};
 
 template <>
 struct element_type<std::complex<float>> : std::integral_constant<std::int32_t, HAMR_COMPLEX64> {};
@@ -112,10 +114,15 @@ inline constexpr bool is_core_copy = (is_number<T> && is_number<U>) || (std::is_
 /// The hamr_element_type of T, bytes for plain structs. Objects have none.
 template <typename T>
 constexpr std::int32_t element() {
-    static_assert(!std::is_const_v<T> && !std::is_volatile_v<T>, "hamr: elements are neither const nor volatile: hand on a const buffer<T> instead");
-    static_assert(!is_number<T> || sizeof(T) == element_size(element_type<T>::value),
-                  "hamr: sizeof(T) is not the size of the type that hamr::element_type<T> names: leave the declaration out, and T is kept as it is");
-    static_assert(!is_object<T>, "hamr: elements with constructors or destructors live in C++ alone: accepted are numbers and plain structs");
+    static_assert(!std::is_const_v<T> && !std::is_volatile_v<T>,
+                  "hamr: elements are neither const nor volatile: hand on a const buffer<T> instead");
+    static_assert(
+        !is_number<T> || sizeof(T) == element_size(element_type<T>::value),
+        "hamr: sizeof(T) is not the size of the type that hamr::element_type<T> names: leave the declaration out, "
+        "and T is kept as it is");
+    static_assert(
+        !is_object<T>,
+        "hamr: elements with constructors or destructors live in C++ alone: accepted are numbers and plain structs");
     return is_number<T> ? static_cast<std::int32_t>(element_type<T>::value) : static_cast<std::int32_t>(HAMR_UINT8);
 }
 

@@ -36,21 +36,29 @@ public:
     int device() const noexcept { return m_status == HAMR_ERROR_MEMORY ? m_code : -1; }
     int code() const noexcept { return m_status == HAMR_ERROR_DEVICE ? m_code : 0; } ///< the vendor's; else 0
     const char *name() const noexcept { return m_name ? m_name->c_str() : ""; }     ///< of the code
-    const char *source() const noexcept { return m_source ? m_source->c_str() : ""; } ///< the vendor's interface, a backend or an allocator
+    const char *source() const noexcept {
+        return m_source ? m_source->c_str() : "";
+    } ///< the vendor's interface, a backend or an allocator
 
     /// As hamr.h has it. The texts are the exception's.
     hamr_failure facts() const noexcept { return {m_status, m_code, m_size, what(), source(), name(), ""}; }
 
 protected:
     explicit failure(const hamr_failure &facts)
-        : m_status(facts.status), m_code(facts.code), m_size(facts.size), m_name(copied(facts.name)), m_source(copied(facts.source)) {}
+        : m_status(facts.status),
+          m_code(facts.code),
+          m_size(facts.size),
+          m_name(copied(facts.name)),
+          m_source(copied(facts.source)) {}
     failure(const failure &) = default;
     failure &operator=(const failure &) = default;
     ~failure() = default;
 
 private:
     using text = std::shared_ptr<const std::string>; // copies of an exception must not throw
-    static text copied(const char *given) { return given && *given ? std::make_shared<const std::string>(given) : text(); }
+    static text copied(const char *given) {
+        return given && *given ? std::make_shared<const std::string>(given) : text();
+    }
 
     hamr_status m_status;
     std::int32_t m_code;
@@ -61,7 +69,8 @@ private:
 /// Anything but a lack of memory.
 class __attribute__((visibility("default"))) error : public std::runtime_error, public failure {
 public:
-    error(hamr_status status, const std::string &words) : error(hamr_failure{status, 0, 0, nullptr, nullptr, nullptr, nullptr}, words) {}
+    error(hamr_status status, const std::string &words)
+        : error(hamr_failure{status, 0, 0, nullptr, nullptr, nullptr, nullptr}, words) {}
     error(const hamr_failure &facts, const std::string &words) : std::runtime_error(words), failure(facts) {}
     const char *what() const noexcept override { return std::runtime_error::what(); }
 };
@@ -69,8 +78,11 @@ public:
 /// There is no more memory, of the host or of a device.
 class __attribute__((visibility("default"))) memory_error : public std::bad_alloc, public failure {
 public:
-    explicit memory_error(const std::string &words) : memory_error(hamr_failure{HAMR_ERROR_MEMORY, -1, 0, nullptr, nullptr, nullptr, nullptr}, words) {}
-    memory_error(const hamr_failure &facts, const std::string &words) : failure(facts), m_words(std::make_shared<const std::string>(words)) {}
+    explicit memory_error(const std::string &words)
+        : memory_error(hamr_failure{HAMR_ERROR_MEMORY, -1, 0, nullptr, nullptr, nullptr, nullptr}, words) {}
+    memory_error(const hamr_failure &facts, const std::string &words)
+        : failure(facts),
+          m_words(std::make_shared<const std::string>(words)) {}
     const char *what() const noexcept override { return m_words->c_str(); }
 
 private:
@@ -90,7 +102,8 @@ namespace detail {
 
 /// Throws what hamr's last error is. Each program and library has its own: an error in finding hamr's
 /// library is told where it was found.
-[[noreturn]] __attribute__((visibility("hidden"), noinline, cold)) inline void fail_as_said(hamr_status status, const char *doing) {
+[[noreturn]] __attribute__((visibility("hidden"), noinline, cold)) inline void fail_as_said(hamr_status status,
+                                                                                            const char *doing) {
     hamr_failure facts;
     hamr_last_failure(&facts);
     if (facts.status != status) fail(status, doing, hamr_last_error());

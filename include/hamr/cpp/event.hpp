@@ -38,7 +38,8 @@ public:
     event() noexcept = default; ///< none: it is over
 
     /// Of what a stream holds now. A timed one tells elapsed().
-    static event record(const stream &on, bool timed = false, const char *backend = "cuda", int device = HAMR_CURRENT_DEVICE) {
+    static event record(const stream &on, bool timed = false, const char *backend = "cuda",
+                        int device = HAMR_CURRENT_DEVICE) {
         const detail::owned_stream wrapped = detail::wrapped(on, backend, device, "event::record");
         hamr_event *made = nullptr;
         detail::check(hamr_record_event(wrapped.get(), timed, &made), "event::record");
@@ -83,7 +84,8 @@ private:
 
 /// Waits for the work that a stream holds, for no longer than a time: whether it is over.
 template <typename R, typename P>
-bool wait_for(const stream &on, const std::chrono::duration<R, P> &time, const char *backend = "cuda", int device = HAMR_CURRENT_DEVICE) {
+bool wait_for(const stream &on, const std::chrono::duration<R, P> &time, const char *backend = "cuda",
+              int device = HAMR_CURRENT_DEVICE) {
     const detail::owned_stream wrapped = detail::wrapped(on, backend, device, "wait_for");
     std::int32_t over = 0;
     detail::check(hamr_wait_stream(wrapped.get(), detail::milliseconds(time), &over), "wait_for");

@@ -30,8 +30,9 @@ public:
     template <typename N, std::enable_if_t<std::is_integral_v<N>, int> = 0>
     explicit extents(N size) : m_rank(1), m_few{checked(size)} {}
 
-    template <typename M, typename N, typename... More,
-              std::enable_if_t<std::is_integral_v<M> && std::is_integral_v<N> && (std::is_integral_v<More> && ...), int> = 0>
+    template <
+        typename M, typename N, typename... More,
+        std::enable_if_t<std::is_integral_v<M> && std::is_integral_v<N> && (std::is_integral_v<More> && ...), int> = 0>
     extents(M first, N second, More... more) : extents({checked(first), checked(second), checked(more)...}) {}
 
     /// One size in braces is a shape where a function takes no number in its place.
@@ -54,21 +55,26 @@ public:
 
     std::int32_t rank() const noexcept { return static_cast<std::int32_t>(m_many.empty() ? m_rank : m_many.size()); }
     size_type operator[](std::size_t dimension) const {
-        if (dimension >= static_cast<std::size_t>(rank())) throw std::out_of_range("hamr::extents: there is no dimension " + std::to_string(dimension));
+        if (dimension >= static_cast<std::size_t>(rank()))
+            throw std::out_of_range("hamr::extents: there is no dimension " + std::to_string(dimension));
         return data()[dimension];
     }
     const size_type *data() const noexcept { return m_many.empty() ? m_few.data() : m_many.data(); }
     auto begin() const noexcept { return data(); }
     auto end() const noexcept { return data() + rank(); }
 
-    friend bool operator==(const extents &one, const extents &other) { return std::equal(one.begin(), one.end(), other.begin(), other.end()); }
+    friend bool operator==(const extents &one, const extents &other) {
+        return std::equal(one.begin(), one.end(), other.begin(), other.end());
+    }
     friend bool operator!=(const extents &one, const extents &other) { return !(one == other); }
 
 private:
     template <typename N>
     static size_type checked(N size) {
-        if (std::is_unsigned_v<N> && static_cast<std::uint64_t>(size) > static_cast<std::uint64_t>(std::numeric_limits<size_type>::max()))
-            detail::fail(HAMR_ERROR_VALUE, "extents", "a size is " + std::to_string(size) + ": accepted are those that fit in 63 bits");
+        if (std::is_unsigned_v<N> &&
+            static_cast<std::uint64_t>(size) > static_cast<std::uint64_t>(std::numeric_limits<size_type>::max()))
+            detail::fail(HAMR_ERROR_VALUE, "extents",
+                         "a size is " + std::to_string(size) + ": accepted are those that fit in 63 bits");
         return static_cast<size_type>(size);
     }
 

@@ -25,27 +25,37 @@ class __attribute__((visibility("default"))) buffer_handle {
 public:
     buffer_handle() = default; ///< no elements, which nobody can access
 
-    buffer_handle(const std::shared_ptr<T> &elements, std::size_t size, int read_only, int host_accessible, int cuda_accessible, std::size_t stream)
-        : m_data(elements), m_size(size), m_read_only(read_only), m_host_accessible(host_accessible), m_cuda_accessible(cuda_accessible),
+    buffer_handle(const std::shared_ptr<T> &elements, std::size_t size, int read_only, int host_accessible,
+                  int cuda_accessible, std::size_t stream)
+        : m_data(elements),
+          m_size(size),
+          m_read_only(read_only),
+          m_host_accessible(host_accessible),
+          m_cuda_accessible(cuda_accessible),
           m_stream(stream) {}
 
     /// Read-only.
-    buffer_handle(const std::shared_ptr<const T> &elements, std::size_t size, int host_accessible, int cuda_accessible, std::size_t stream)
+    buffer_handle(const std::shared_ptr<const T> &elements, std::size_t size, int host_accessible, int cuda_accessible,
+                  std::size_t stream)
         : buffer_handle(std::const_pointer_cast<T>(elements), size, 1, host_accessible, cuda_accessible, stream) {}
 
     /// The dict of `__array_interface__`. NULL, with AttributeError, where the host cannot access the elements.
-    PyObject *get_numpy_array_interface() const { return described_if(m_host_accessible, "the elements are not accessible on the host", false); }
+    PyObject *get_numpy_array_interface() const {
+        return described_if(m_host_accessible, "the elements are not accessible on the host", false);
+    }
 
     /// The dict of `__cuda_array_interface__`. NULL, with AttributeError, where CUDA cannot access the elements.
-    PyObject *get_cuda_array_interface() const { return described_if(m_cuda_accessible, "the elements are not accessible in CUDA", true); }
+    PyObject *get_cuda_array_interface() const {
+        return described_if(m_cuda_accessible, "the elements are not accessible in CUDA", true);
+    }
 
     /// The dict that both are, whoever may access the elements.
     PyObject *get_array_interface() const { return described_if(1, "", true); }
 
     void to_stream(std::ostream &out) const {
         out << "buffer_handle of " << m_size << " elements of " << hamr_element_name(element_type<T>::value) << " at "
-            << static_cast<const void *>(m_data.get()) << (m_read_only ? ", read-only" : "") << (m_host_accessible ? ", on the host" : "")
-            << (m_cuda_accessible ? ", in CUDA" : "");
+            << static_cast<const void *>(m_data.get()) << (m_read_only ? ", read-only" : "")
+            << (m_host_accessible ? ", on the host" : "") << (m_cuda_accessible ? ", in CUDA" : "");
     }
 
     std::shared_ptr<T> m_data;
@@ -63,9 +73,9 @@ private:
             return nullptr;
         }
         const auto address = reinterpret_cast<std::size_t>(m_data.get());
-        PyObject *made = Py_BuildValue("{s:(K),s:s,s:(KN),s:O,s:i}", "shape", static_cast<unsigned long long>(m_size), "typestr",
-                                       typestr(), "data", static_cast<unsigned long long>(address), PyBool_FromLong(m_read_only), "strides", Py_None,
-                                       "version", 3);
+        PyObject *made = Py_BuildValue("{s:(K),s:s,s:(KN),s:O,s:i}", "shape", static_cast<unsigned long long>(m_size),
+                                       "typestr", typestr(), "data", static_cast<unsigned long long>(address),
+                                       PyBool_FromLong(m_read_only), "strides", Py_None, "version", 3);
         if (!made || !with_stream) return made;
         // Zero is no stream in the interface: 1 is the default stream, 2 that of the thread.
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
@@ -85,7 +95,9 @@ private:
     case number: return text;
             HAMR_ELEMENT_TYPES(HAMR_TYPESTR)
 #undef HAMR_TYPESTR
-        default: static_assert(element_type<T>::value != HAMR_INVALID, "hamr: Python reads elements that are numbers"); return "";
+        default:
+            static_assert(element_type<T>::value != HAMR_INVALID, "hamr: Python reads elements that are numbers");
+            return "";
         }
     }
 };

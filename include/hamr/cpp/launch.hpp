@@ -30,7 +30,8 @@ inline namespace HAMR_CPP_NAMESPACE {
 /// Which element the calling thread of a kernel has.
 inline __device__ unsigned long thread_id_to_array_index() {
     return threadIdx.x + static_cast<unsigned long>(blockDim.x) *
-        (blockIdx.x + static_cast<unsigned long>(gridDim.x) * (blockIdx.y + static_cast<unsigned long>(gridDim.y) * blockIdx.z));
+                             (blockIdx.x + static_cast<unsigned long>(gridDim.x) *
+                                               (blockIdx.y + static_cast<unsigned long>(gridDim.y) * blockIdx.z));
 }
 
 /// Whether there is such an element: the last block may have threads to spare.
@@ -41,7 +42,8 @@ namespace detail {
 inline int launch_attribute(HAMR_ATTRIBUTE_TYPE which, int device) {
     int value = 0;
     const HAMR_RUNTIME(Error_t) status = HAMR_RUNTIME(DeviceGetAttribute)(&value, which, device);
-    if (status != HAMR_RUNTIME(Success)) fail(HAMR_ERROR_DEVICE, "get_launch_props", HAMR_RUNTIME(GetErrorString)(status));
+    if (status != HAMR_RUNTIME(Success))
+        fail(HAMR_ERROR_DEVICE, "get_launch_props", HAMR_RUNTIME(GetErrorString)(status));
     return value;
 }
 
@@ -62,20 +64,25 @@ inline int get_launch_props(int device, int *block_grid_max, int &warp_size, int
 
 /// Sets the blocks, in as many dimensions as they need, and the threads of each, so that each of n
 /// elements has a thread of the index that thread_id_to_array_index() finds.
-inline int partition_thread_blocks(std::size_t n, int warps_per_block, int warp_size, const int *block_grid_max, dim3 &block_grid, int &n_blocks,
-                                   dim3 &thread_grid) {
+inline int partition_thread_blocks(std::size_t n, int warps_per_block, int warp_size, const int *block_grid_max,
+                                   dim3 &block_grid, int &n_blocks, dim3 &thread_grid) {
     return detail::status_of([&] {
         if (warps_per_block < 1 || warp_size < 1)
             detail::fail(HAMR_ERROR_VALUE, "partition_thread_blocks",
-                         "warps_per_block is " + std::to_string(warps_per_block) + " of " + std::to_string(warp_size) + " threads: accepted are 1 and more");
+                         "warps_per_block is " + std::to_string(warps_per_block) + " of " + std::to_string(warp_size) +
+                             " threads: accepted are 1 and more");
         const std::size_t threads = static_cast<std::size_t>(warps_per_block) * static_cast<std::size_t>(warp_size);
         const std::size_t blocks = n / threads + (n % threads ? 1 : 0);
-        const std::size_t x = static_cast<std::size_t>(block_grid_max[0]), y = static_cast<std::size_t>(block_grid_max[1]);
+        const std::size_t x = static_cast<std::size_t>(block_grid_max[0]),
+                          y = static_cast<std::size_t>(block_grid_max[1]);
         const std::size_t z = static_cast<std::size_t>(block_grid_max[2]);
         const std::size_t rows = blocks / x + (blocks % x ? 1 : 0), layers = rows / y + (rows % y ? 1 : 0);
         if (layers > z || blocks > static_cast<std::size_t>(std::numeric_limits<int>::max()))
-            detail::fail(HAMR_ERROR_VALUE, "partition_thread_blocks", std::to_string(n) + " elements need more blocks than the device has");
-        const auto size = [](std::size_t wanted, std::size_t most) { return static_cast<unsigned>(wanted < 1 ? 1 : wanted < most ? wanted : most); };
+            detail::fail(HAMR_ERROR_VALUE, "partition_thread_blocks",
+                         std::to_string(n) + " elements need more blocks than the device has");
+        const auto size = [](std::size_t wanted, std::size_t most) {
+            return static_cast<unsigned>(wanted < 1 ? 1 : wanted < most ? wanted : most);
+        };
         block_grid = dim3(size(blocks, x), size(rows, y), size(layers, z));
         thread_grid = dim3(static_cast<unsigned>(threads));
         n_blocks = static_cast<int>(blocks);
@@ -83,13 +90,15 @@ inline int partition_thread_blocks(std::size_t n, int warps_per_block, int warp_
 }
 
 /// The same for a device, -1 being the calling thread's.
-inline int partition_thread_blocks(int device, std::size_t n, int warps_per_block, dim3 &block_grid, int &n_blocks, dim3 &thread_grid) {
+inline int partition_thread_blocks(int device, std::size_t n, int warps_per_block, dim3 &block_grid, int &n_blocks,
+                                   dim3 &thread_grid) {
     int most[3] = {1, 1, 1}, warp_size = 0, warps_most = 0;
     if (get_launch_props(device, most, warp_size, warps_most)) return -1;
     if (warps_per_block > warps_most) {
         return detail::status_of([=] {
             detail::fail(HAMR_ERROR_VALUE, "partition_thread_blocks",
-                         "warps_per_block is " + std::to_string(warps_per_block) + ": the device has up to " + std::to_string(warps_most));
+                         "warps_per_block is " + std::to_string(warps_per_block) + ": the device has up to " +
+                             std::to_string(warps_most));
         });
     }
     return partition_thread_blocks(n, warps_per_block, warp_size, most, block_grid, n_blocks, thread_grid);

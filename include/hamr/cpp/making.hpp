@@ -1,4 +1,5 @@
-/// Buffers of elements that exist already: adopted, taken over from a vector, listed, or from DLPack; and many copies at once.
+/// Buffers of elements that exist already: adopted, taken over from a vector, listed, or from DLPack; and many copies
+/// at once.
 #ifndef HAMR_CPP_MAKING_HPP
 #define HAMR_CPP_MAKING_HPP
 
@@ -27,24 +28,29 @@ struct adoption {
     bool read_only = false;
 };
 
-/// A buffer that shares elements, in a shape and with strides. The deleter, any function object of the address, is called
-/// once, on any thread, when nobody uses them any more; but not where this throws. Elements that are const are read-only.
-template <typename E, typename D, std::enable_if_t<std::is_invocable_v<std::decay_t<D> &, std::remove_const_t<E> *>, int> = 0>
+/// A buffer that shares elements, in a shape and with strides. The deleter, any function object of the address, is
+/// called once, on any thread, when nobody uses them any more; but not where this throws. Elements that are const are
+/// read-only.
+template <typename E, typename D,
+          std::enable_if_t<std::is_invocable_v<std::decay_t<D> &, std::remove_const_t<E> *>, int> = 0>
 buffer<std::remove_const_t<E>> adopt(E *data, const extents &shape, D &&deleter, const adoption &how = {}) {
     using T = std::remove_const_t<E>;
     using context = detail::deleter_of<T, std::decay_t<D>>;
     if (!how.strides.empty() && how.strides.size() != static_cast<std::size_t>(shape.rank()))
         detail::fail(HAMR_ERROR_VALUE, "adopt",
-                     std::to_string(how.strides.size()) + " strides for " + std::to_string(shape.rank()) + " dimensions: accepted are none, or as many");
+                     std::to_string(how.strides.size()) + " strides for " + std::to_string(shape.rank()) +
+                         " dimensions: accepted are none, or as many");
     if (detail::scale<T> != 1 && !how.strides.empty())
-        detail::fail(HAMR_ERROR_VALUE, "adopt", "elements that hamr has no type for lie one after the other: accepted are no strides");
+        detail::fail(HAMR_ERROR_VALUE, "adopt",
+                     "elements that hamr has no type for lie one after the other: accepted are no strides");
     const extents &whole = detail::core_shape<T>(shape, "adopt");
     hamr_place place = detail::place_of(how.allocator, how.on, how.mode, how.owner);
     const std::uint32_t flags = how.read_only || std::is_const_v<E> ? HAMR_ADOPT_READ_ONLY : 0;
     std::unique_ptr<context> kept(new context{std::forward<D>(deleter)});
     hamr_buffer *made = nullptr;
     detail::check(hamr_adopt(&made, const_cast<T *>(data), detail::element<T>(), whole.rank(), whole.data(),
-                             how.strides.empty() ? nullptr : how.strides.data(), &place, flags, context::call, kept.get()),
+                             how.strides.empty() ? nullptr : how.strides.data(), &place, flags, context::call,
+                             kept.get()),
                   "adopt");
     kept.release();
     return buffer<T>(made);
@@ -106,18 +112,21 @@ void check_tensor(const DLManagedTensorVersioned *given) {
     if (found.major != 1 || found.element() == HAMR_INVALID) return;
     if (found.element() != element<T>())
         fail(HAMR_ERROR_TYPE, "from_dlpack",
-             std::string("the elements are ") + hamr_element_name(found.element()) + ": accepted is " + hamr_element_name(element<T>()));
+             std::string("the elements are ") + hamr_element_name(found.element()) + ": accepted is " +
+                 hamr_element_name(element<T>()));
     if constexpr (scale<T> != 1) {
         const std::int64_t size = found.ndim == 1 ? found.shape[0] : 1;
-        if (found.ndim != 1 || size % static_cast<std::int64_t>(scale<T>) || (found.strides && size > 1 && found.strides[0] != 1))
-            fail(HAMR_ERROR_TYPE, "from_dlpack", "accepted is one row of elements of " + std::to_string(sizeof(T)) + " bytes");
+        if (found.ndim != 1 || size % static_cast<std::int64_t>(scale<T>) ||
+            (found.strides && size > 1 && found.strides[0] != 1))
+            fail(HAMR_ERROR_TYPE, "from_dlpack",
+                 "accepted is one row of elements of " + std::to_string(sizeof(T)) + " bytes");
     }
 }
 
 } // namespace detail
 
-/// A buffer that shares a tensor's elements, which must be of T. It is taken over; but where this throws it is still the
-/// caller's. producer is the stream that the elements are being written on.
+/// A buffer that shares a tensor's elements, which must be of T. It is taken over; but where this throws it is still
+/// the caller's. producer is the stream that the elements are being written on.
 template <typename T>
 buffer<T> from_dlpack(DLManagedTensorVersioned *tensor, void *producer = nullptr) {
     detail::check_tensor<T>(tensor);
@@ -129,8 +138,8 @@ buffer<T> from_dlpack(DLManagedTensorVersioned *tensor, void *producer = nullptr
     return elements;
 }
 
-/// Makes the elements of each of some buffers those of the one at the same place, in as few steps as their runtimes can. 0, or
-/// -1 after a message.
+/// Makes the elements of each of some buffers those of the one at the same place, in as few steps as their runtimes
+/// can. 0, or -1 after a message.
 template <typename Destinations, typename Sources>
 int copy_many(Destinations &destinations, const Sources &sources) {
     return detail::status_of([&] {
@@ -139,7 +148,9 @@ int copy_many(Destinations &destinations, const Sources &sources) {
         for (auto &each : destinations) to.push_back(each.native());
         for (const auto &each : sources) from.push_back(each.native());
         if (to.size() != from.size())
-            detail::fail(HAMR_ERROR_VALUE, "copy_many", std::to_string(to.size()) + " destinations of " + std::to_string(from.size()) + " sources: accepted are as many");
+            detail::fail(HAMR_ERROR_VALUE, "copy_many",
+                         std::to_string(to.size()) + " destinations of " + std::to_string(from.size()) +
+                             " sources: accepted are as many");
         detail::check(hamr_copy_many(detail::count(to.size(), "copy_many"), to.data(), from.data(), -1), "copy_many");
     });
 }

@@ -1,4 +1,5 @@
-/// What buffers have beside HAMR's functions: elements as those of a container, slices, timed waits, DLPack; and what not all elements have.
+/// What buffers have beside HAMR's functions: elements as those of a container, slices, timed waits, DLPack; and what
+/// not all elements have.
 #ifndef HAMR_CPP_MEMBERS_HPP
 #define HAMR_CPP_MEMBERS_HPP
 
@@ -36,8 +37,8 @@ std::int64_t milliseconds(const std::chrono::duration<R, P> &time) {
     return whole < 0 ? 0 : static_cast<std::int64_t>(whole);
 }
 
-/// B is a buffer of T. What elements that are objects do not have is here, since `template class hamr::buffer<T>;` makes the
-/// members of that class, and none of its bases'.
+/// B is a buffer of T. What elements that are objects do not have is here, since `template class hamr::buffer<T>;`
+/// makes the members of that class, and none of its bases'.
 template <typename B, typename T>
 class members {
 public:
@@ -61,23 +62,26 @@ public:
     /// The elements in the buffer's shape, which must have Rank dimensions.
     template <std::size_t Rank>
     auto mdspan() {
-        return std::mdspan<T, std::dextents<std::size_t, Rank>>(begin(), detail::span_sizes<Rank>(self().shape(), "buffer::mdspan"));
+        return std::mdspan<T, std::dextents<std::size_t, Rank>>(
+            begin(), detail::span_sizes<Rank>(self().shape(), "buffer::mdspan"));
     }
     template <std::size_t Rank>
     auto mdspan() const {
-        return std::mdspan<const T, std::dextents<std::size_t, Rank>>(begin(), detail::span_sizes<Rank>(self().shape(), "buffer::mdspan"));
+        return std::mdspan<const T, std::dextents<std::size_t, Rank>>(
+            begin(), detail::span_sizes<Rank>(self().shape(), "buffer::mdspan"));
     }
 #endif
 
-    /// Elements start, start + step, … before stop of the first dimension, in place: of a const buffer, read-only. A step
-    /// may be negative: slice(n - 1, -1, -1) are all of them, backwards.
+    /// Elements start, start + step, … before stop of the first dimension, in place: of a const buffer, read-only. A
+    /// step may be negative: slice(n - 1, -1, -1) are all of them, backwards.
     B slice(std::int64_t start, std::int64_t stop, std::int64_t step = 1) {
         const std::vector<std::int64_t> shape = sizes_of("buffer::slice");
         const std::int64_t n = shape[0];
         if (step == 0 || start < 0 || start > n || stop < -1 || stop > n)
             fail(HAMR_ERROR_INDEX, "buffer::slice",
-                 "start " + std::to_string(start) + ", stop " + std::to_string(stop) + ", step " + std::to_string(step) + ": accepted are 0 … " +
-                     std::to_string(n) + ", for stop -1 too, and a step that is not 0");
+                 "start " + std::to_string(start) + ", stop " + std::to_string(stop) + ", step " +
+                     std::to_string(step) + ": accepted are 0 … " + std::to_string(n) +
+                     ", for stop -1 too, and a step that is not 0");
         const std::int64_t way = step > 0 ? stop - start : start - stop, by = step > 0 ? step : -step;
         std::vector<std::int64_t> strides = self().strides(), sizes = shape;
         sizes[0] = way > 0 ? (way - 1) / by + 1 : 0;
@@ -85,13 +89,16 @@ public:
         strides[0] *= step;
         return part(offset, sizes, strides, "buffer::slice");
     }
-    B slice(std::int64_t start, std::int64_t stop, std::int64_t step = 1) const { return self().read_only().slice(start, stop, step); }
+    B slice(std::int64_t start, std::int64_t stop, std::int64_t step = 1) const {
+        return self().read_only().slice(start, stop, step);
+    }
 
     /// Element i of the first dimension, in place, with one dimension less.
     B row(std::int64_t i) {
         std::vector<std::int64_t> shape = sizes_of("buffer::row"), strides = self().strides();
         if (i < 0 || i >= shape[0])
-            fail(HAMR_ERROR_INDEX, "buffer::row", std::to_string(i) + ": accepted are 0 … " + std::to_string(shape[0] - 1));
+            fail(HAMR_ERROR_INDEX, "buffer::row",
+                 std::to_string(i) + ": accepted are 0 … " + std::to_string(shape[0] - 1));
         const std::int64_t offset = i * strides[0];
         shape.erase(shape.begin());
         strides.erase(strides.begin());
@@ -104,8 +111,8 @@ public:
         static_assert(is_number<T>, "hamr: elements that hamr has no type for have one dimension");
         const extents shape = self().shape();
         const std::vector<std::int64_t> strides = self().strides();
-        return part(0, {std::make_reverse_iterator(shape.end()), std::make_reverse_iterator(shape.begin())}, {strides.rbegin(), strides.rend()},
-                    "buffer::transposed");
+        return part(0, {std::make_reverse_iterator(shape.end()), std::make_reverse_iterator(shape.begin())},
+                    {strides.rbegin(), strides.rend()}, "buffer::transposed");
     }
     B transposed() const { return self().read_only().transposed(); }
 
@@ -124,7 +131,9 @@ public:
         check(hamr_to_dlpack(self().native(), consumer, &made), "buffer::to_dlpack");
         return made;
     }
-    [[nodiscard]] DLManagedTensorVersioned *to_dlpack(void *consumer = nullptr) const { return self().read_only().to_dlpack(consumer); }
+    [[nodiscard]] DLManagedTensorVersioned *to_dlpack(void *consumer = nullptr) const {
+        return self().read_only().to_dlpack(consumer);
+    }
 
     /// The same elements, shared, which nobody writes to through what this returns.
     B read_only() const {
@@ -168,13 +177,19 @@ private:
     template <typename S>
     static auto reached(S &buffer, const char *doing) {
         if (!buffer.host_accessible())
-            fail(HAMR_ERROR_VALUE, doing, std::string("the host does not reach memory of ") + get_allocator_name(buffer.get_allocator()) + ": read() and write() do");
-        if (!buffer.is_contiguous()) fail(HAMR_ERROR_VALUE, doing, "the elements do not lie one after the other: read() and write() have them so");
+            fail(HAMR_ERROR_VALUE, doing,
+                 std::string("the host does not reach memory of ") + get_allocator_name(buffer.get_allocator()) +
+                     ": read() and write() do");
+        if (!buffer.is_contiguous())
+            fail(HAMR_ERROR_VALUE, doing,
+                 "the elements do not lie one after the other: read() and write() have them so");
         return buffer.data();
     }
 
     std::size_t checked(std::size_t i) const {
-        if (i >= self().size()) fail(HAMR_ERROR_INDEX, "buffer::at", std::to_string(i) + ": accepted is less than " + std::to_string(self().size()));
+        if (i >= self().size())
+            fail(HAMR_ERROR_INDEX, "buffer::at",
+                 std::to_string(i) + ": accepted is less than " + std::to_string(self().size()));
         return i;
     }
 
@@ -185,9 +200,12 @@ private:
         return {shape.begin(), shape.end()};
     }
 
-    B part(std::int64_t offset, const std::vector<std::int64_t> &shape, const std::vector<std::int64_t> &strides, const char *doing) {
+    B part(std::int64_t offset, const std::vector<std::int64_t> &shape, const std::vector<std::int64_t> &strides,
+           const char *doing) {
         hamr_buffer *made = nullptr;
-        check(hamr_view(self().native(), &made, offset, 0, static_cast<std::int32_t>(shape.size()), shape.data(), strides.data()), doing);
+        check(hamr_view(self().native(), &made, offset, 0, static_cast<std::int32_t>(shape.size()), shape.data(),
+                        strides.data()),
+              doing);
         return B(made);
     }
 };

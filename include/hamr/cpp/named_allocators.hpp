@@ -20,10 +20,12 @@ std::shared_ptr<T> allocated(F &&make) {
     return made;
 }
 
-/// A buffer of an allocator's, of elements that are on a device. They are const, so that they are copied and not moved from.
+/// A buffer of an allocator's, of elements that are on a device. They are const, so that they are copied and not
+/// moved from.
 template <typename T, buffer_allocator A, typename U>
 buffer<T> copied_on_device(const stream &on, buffer_transfer mode, std::size_t n, const U *values) {
-    const buffer<U> shared = on_device(A == buffer_allocator::openmp ? space::openmp : space::cuda, on, mode, n, values);
+    const buffer<U> shared = on_device(A == buffer_allocator::openmp ? space::openmp : space::cuda, on, mode, n,
+                                       values);
     return buffer<T>(A, on, mode, shared);
 }
 
@@ -66,7 +68,8 @@ struct stream_allocator {
     template <typename U>
     static std::shared_ptr<T> allocate(const stream &on, std::size_t n, const U *values, bool is_there = false) {
         return allocated<T>([&] {
-            return is_there ? copied_on_device<T, A>(on, buffer_transfer::async, n, values) : buffer<T>(A, on, buffer_transfer::async, n, values);
+            return is_there ? copied_on_device<T, A>(on, buffer_transfer::async, n, values)
+                            : buffer<T>(A, on, buffer_transfer::async, n, values);
         });
     }
 };

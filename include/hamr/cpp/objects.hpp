@@ -1,4 +1,5 @@
-/// Elements that are constructed, copied and destroyed: strings, shared pointers, classes. They live in the host's memory.
+/// Elements that are constructed, copied and destroyed: strings, shared pointers, classes. They live in the host's
+/// memory.
 #ifndef HAMR_CPP_OBJECTS_HPP
 #define HAMR_CPP_OBJECTS_HPP
 
@@ -28,7 +29,9 @@ class object_block {
 public:
     object_block(const hamr_place &place, std::size_t room, const char *doing) : m_room(room) {
         if (room > static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max()) / sizeof(T))
-            fail(HAMR_ERROR_VALUE, doing, std::to_string(room) + " elements of " + std::to_string(sizeof(T)) + " bytes: accepted are up to 2**63 bytes");
+            fail(HAMR_ERROR_VALUE, doing,
+                 std::to_string(room) + " elements of " + std::to_string(sizeof(T)) +
+                     " bytes: accepted are up to 2**63 bytes");
         const std::int64_t bytes = static_cast<std::int64_t>(room * sizeof(T));
         hamr_buffer *made = nullptr;
         check(hamr_create(&made, HAMR_UINT8, 1, &bytes, &place, nullptr), doing);
@@ -96,13 +99,15 @@ public:
     static objects taken(const hamr_place &place, std::size_t size, int, T *ptr, int take) {
         if (!take) return shared_with(place, size, -1, std::shared_ptr<T>(std::shared_ptr<T>(), ptr));
         if (place.allocator != HAMR_ALLOCATOR_CPP && place.allocator != HAMR_ALLOCATOR_MALLOC)
-            fail(HAMR_ERROR_VALUE, "buffer", "objects that hamr is to free are of the allocators malloc and cpp: give a deleter");
+            fail(HAMR_ERROR_VALUE, "buffer",
+                 "objects that hamr is to free are of the allocators malloc and cpp: give a deleter");
         return adopted(place, size, -1, ptr, ends_objects<T>{place.allocator, size});
     }
     template <typename D>
     static objects adopted(const hamr_place &place, std::size_t size, int, T *ptr, D &&deleter) {
         objects made(place);
-        made.m_first = std::shared_ptr<T>(ptr, keeps_deleter<std::decay_t<D>>{std::make_shared<std::decay_t<D>>(std::forward<D>(deleter))});
+        made.m_first = std::shared_ptr<T>(
+            ptr, keeps_deleter<std::decay_t<D>>{std::make_shared<std::decay_t<D>>(std::forward<D>(deleter))});
         made.m_size = ptr ? size : 0;
         return made;
     }
@@ -114,7 +119,10 @@ public:
     }
 
     objects(objects &&other) noexcept
-        : m_first(std::move(other.m_first)), m_block(std::exchange(other.m_block, nullptr)), m_size(std::exchange(other.m_size, 0)), m_place(other.m_place),
+        : m_first(std::move(other.m_first)),
+          m_block(std::exchange(other.m_block, nullptr)),
+          m_size(std::exchange(other.m_size, 0)),
+          m_place(other.m_place),
           m_stream(other.m_stream) {}
     objects &operator=(objects &&other) noexcept {
         objects moved(std::move(other));
@@ -134,7 +142,8 @@ public:
 
     /// Objects are none of hamr.h's elements.
     hamr_buffer *get() const {
-        static_assert(!sizeof(T *), "hamr: this is for elements that are numbers or plain structs, which hamr.h can have");
+        static_assert(!sizeof(T *),
+                      "hamr: this is for elements that are numbers or plain structs, which hamr.h can have");
         return nullptr;
     }
 
@@ -155,13 +164,15 @@ public:
         m_stream = stream::of(wanted.native(), wanted.backend());
     }
     void set_transfer(std::int32_t transfer, const char *doing) {
-        if (transfer < HAMR_ASYNC || transfer > HAMR_SYNC) fail(HAMR_ERROR_VALUE, doing, "transfer is " + std::to_string(transfer) + ": accepted are 0 to 2");
+        if (transfer < HAMR_ASYNC || transfer > HAMR_SYNC)
+            fail(HAMR_ERROR_VALUE, doing, "transfer is " + std::to_string(transfer) + ": accepted are 0 to 2");
         m_place.transfer = transfer;
     }
     void synchronize(const char *) const noexcept {} // nothing works on objects but the host
 
     void reserve(std::size_t n, const T *, const char *doing) {
-        if (n > capacity() || !is_alone()) rebuild(m_place, std::max(n, m_size), m_size, doing, [](T *, std::size_t) {});
+        if (n > capacity() || !is_alone())
+            rebuild(m_place, std::max(n, m_size), m_size, doing, [](T *, std::size_t) {});
     }
 
     void resize(const extents &shape, const T *value, const char *doing) {
@@ -209,7 +220,8 @@ public:
     template <typename U>
     void append_values(const U *values, std::size_t n, const char *doing) {
         check_values(values, n, doing);
-        if (n > std::numeric_limits<std::size_t>::max() - m_size) fail(HAMR_ERROR_VALUE, doing, std::to_string(n) + " elements are too many");
+        if (n > std::numeric_limits<std::size_t>::max() - m_size)
+            fail(HAMR_ERROR_VALUE, doing, std::to_string(n) + " elements are too many");
         change_size(m_size + n, doing, [&](T *at, std::size_t i) { construct(at, values[i]); });
     }
     template <typename U>
@@ -237,7 +249,8 @@ public:
     void append(const S &source, std::size_t start, std::size_t n, const char *doing) {
         auto values = source.on_host(start, n, doing);
         const auto *first = values.get();
-        if constexpr (std::is_same_v<S, objects>) values.reset(); // of this buffer's own elements it would be another user
+        if constexpr (std::is_same_v<S, objects>)
+            values.reset(); // of this buffer's own elements it would be another user
         append_values(first, n, doing);
     }
     template <typename S>
@@ -268,8 +281,9 @@ public:
     }
 
     void print() const {
-        std::cerr << "allocator " << get_allocator_name(static_cast<buffer_allocator>(m_place.allocator)) << ", owner -1, size " << m_size << ", capacity "
-                  << capacity() << ", address " << static_cast<const void *>(data()) << "\n";
+        std::cerr << "allocator " << get_allocator_name(static_cast<buffer_allocator>(m_place.allocator))
+                  << ", owner -1, size " << m_size << ", capacity " << capacity() << ", address "
+                  << static_cast<const void *>(data()) << "\n";
         print_values(data(), m_size);
     }
 
@@ -281,16 +295,22 @@ private:
         void operator()(T *first) { (*function)(first); }
     };
 
-    explicit objects(const hamr_place &place) : m_place(place), m_stream(stream::of(place.stream, stream_backend(static_cast<buffer_allocator>(place.allocator)))) {
+    explicit objects(const hamr_place &place)
+        : m_place(place),
+          m_stream(stream::of(place.stream, stream_backend(static_cast<buffer_allocator>(place.allocator)))) {
         static_assert(alignof(T) <= 64, "hamr: elements are aligned to 64 bytes at most");
-        static_assert(!std::is_trivially_copyable_v<T>, "hamr: the type of the elements was not complete where a buffer of them was first used");
+        static_assert(!std::is_trivially_copyable_v<T>,
+                      "hamr: the type of the elements was not complete where a buffer of them was first used");
         check_place(place, "buffer");
         m_place.stream = nullptr;
         m_place.device = HAMR_CURRENT_DEVICE;
     }
 
     [[noreturn]] static void fail_for_objects(const char *doing) {
-        fail(HAMR_ERROR_TYPE, doing, "objects are not enabled on devices: elements with constructors or destructors live in the host's memory, as of malloc and cpp");
+        fail(
+            HAMR_ERROR_TYPE, doing,
+            "objects are not enabled on devices: elements with constructors or destructors live in the host's memory, "
+            "as of malloc and cpp");
     }
 
     static void check_place(const hamr_place &place, const char *doing) {
@@ -301,19 +321,25 @@ private:
         return;
             HAMR_ALLOCATOR_FACTS(HAMR_HOST_ONLY)
 #undef HAMR_HOST_ONLY
-        default: fail(HAMR_ERROR_VALUE, doing, "allocator is " + std::to_string(place.allocator) + ": accepted are malloc, cpp and others of the host's memory");
+        default:
+            fail(HAMR_ERROR_VALUE, doing,
+                 "allocator is " + std::to_string(place.allocator) +
+                     ": accepted are malloc, cpp and others of the host's memory");
         }
     }
 
     static std::size_t one_row(const extents &shape, const char *doing) {
         if (shape.rank() != 1 || shape[0] < 0)
-            fail(HAMR_ERROR_VALUE, doing, "elements that hamr has no type for have one dimension: accepted is extents(n)");
+            fail(HAMR_ERROR_VALUE, doing,
+                 "elements that hamr has no type for have one dimension: accepted is extents(n)");
         return static_cast<std::size_t>(shape[0]);
     }
 
     void check_own(std::size_t start, std::size_t n, const char *doing) const {
         if (start > m_size || n > m_size - start)
-            fail(HAMR_ERROR_INDEX, doing, "n is " + std::to_string(n) + " from element " + std::to_string(start) + " on: the buffer has " + std::to_string(m_size));
+            fail(HAMR_ERROR_INDEX, doing,
+                 "n is " + std::to_string(n) + " from element " + std::to_string(start) + " on: the buffer has " +
+                     std::to_string(m_size));
     }
 
     /// The one's elements become the other's, which may be some of them.
@@ -326,11 +352,13 @@ private:
     bool is_alone() const noexcept {
         if (!m_block) return !m_first;
         if (m_first.use_count() != 1) return false;
-        const std::shared_ptr<T> ordered(m_first); // its end comes after what other threads did before they gave up theirs
+        const std::shared_ptr<T> ordered(
+            m_first); // its end comes after what other threads did before they gave up theirs
         return true;
     }
 
-    /// n elements, of which make(address, i) constructs the new ones. Elements that others have, too, stay what they are.
+    /// n elements, of which make(address, i) constructs the new ones. Elements that others have, too, stay what they
+    /// are.
     template <typename F>
     void change_size(std::size_t n, const char *doing, F &&make) {
         if (n == m_size) return;
@@ -352,10 +380,12 @@ private:
 
     /// Other memory, with the first elements of these, and after them new ones that make(address, i) constructs.
     template <typename F>
-    void rebuild(const hamr_place &place, std::size_t room, std::size_t kept, const char *doing, F &&make, std::size_t more = 0) {
+    void rebuild(const hamr_place &place, std::size_t room, std::size_t kept, const char *doing, F &&make,
+                 std::size_t more = 0) {
         if (!room) return free(doing);
         auto block = std::make_shared<object_block<T>>(place, room, doing);
-        unfinished<T> made(block->first() + kept), moved(block->first()); // new ones first: they may be made of what is here
+        unfinished<T> made(block->first() + kept),
+            moved(block->first()); // new ones first: they may be made of what is here
         for (std::size_t i = 0; i < more; i++, made.made()) make(made.next(), i);
         const bool alone = is_alone();
         for (std::size_t i = 0; i < kept; i++, moved.made()) copy_or_move(moved.next(), data()[i], alone, doing);

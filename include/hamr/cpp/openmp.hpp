@@ -28,7 +28,8 @@ public:
     static int set(int device, const char *doing) {
         static const auto found = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_default_device"));
         if (device < 0 || device >= count())
-            fail(HAMR_ERROR_VALUE, doing, "device is " + std::to_string(device) + ": accepted are those below " + std::to_string(count()));
+            fail(HAMR_ERROR_VALUE, doing,
+                 "device is " + std::to_string(device) + ": accepted are those below " + std::to_string(count()));
         const int before = get();
         if (found) found(device);
         own() = device;
@@ -36,7 +37,9 @@ public:
     }
 
     /// Where new memory of an allocator is, and where code in a space runs.
-    static int of(buffer_allocator allocator) { return allocator == buffer_allocator::openmp ? get() : HAMR_CURRENT_DEVICE; }
+    static int of(buffer_allocator allocator) {
+        return allocator == buffer_allocator::openmp ? get() : HAMR_CURRENT_DEVICE;
+    }
     static int of(space where) { return where == space::openmp ? get() : HAMR_CURRENT_DEVICE; }
 
 private:

@@ -25,7 +25,9 @@ std::int64_t core_count(std::size_t n, const char *doing) {
     const std::int64_t counted = count(n, doing);
     if constexpr (scale<T> != 1) {
         if (n > static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max()) / scale<T>)
-            fail(HAMR_ERROR_VALUE, doing, std::to_string(n) + " elements of " + std::to_string(sizeof(T)) + " bytes: accepted are up to 2**63 bytes");
+            fail(HAMR_ERROR_VALUE, doing,
+                 std::to_string(n) + " elements of " + std::to_string(sizeof(T)) +
+                     " bytes: accepted are up to 2**63 bytes");
     }
     return counted * static_cast<std::int64_t>(scale<T>);
 }
@@ -37,7 +39,8 @@ decltype(auto) core_shape(const extents &shape, const char *doing) {
         return (shape);
     } else {
         if (shape.rank() != 1 || shape[0] < 0)
-            fail(HAMR_ERROR_VALUE, doing, "elements that hamr has no type for have one dimension: accepted is extents(n)");
+            fail(HAMR_ERROR_VALUE, doing,
+                 "elements that hamr has no type for have one dimension: accepted is extents(n)");
         return extents(core_count<T>(static_cast<std::size_t>(shape[0]), doing));
     }
 }
@@ -72,7 +75,8 @@ public:
     }
 
     static plain taken(const hamr_place &place, std::size_t size, int owner, T *ptr, int take) {
-        return plain(adopt(element<T>(), place, static_cast<std::size_t>(core_count<T>(size, "buffer")), owner, ptr, take ? HAMR_ADOPT_TAKE : 0, nullptr, nullptr));
+        return plain(adopt(element<T>(), place, static_cast<std::size_t>(core_count<T>(size, "buffer")), owner, ptr,
+                           take ? HAMR_ADOPT_TAKE : 0, nullptr, nullptr));
     }
     template <typename D>
     static plain adopted(const hamr_place &place, std::size_t size, int owner, T *ptr, D &&deleter) {
@@ -88,7 +92,9 @@ public:
     std::size_t capacity() const noexcept { return static_cast<std::size_t>(known().capacity) / scale<T>; }
     T *data() const noexcept { return static_cast<T *>(storage::data()); }
     std::shared_ptr<T> shared() const { return std::static_pointer_cast<T>(storage::shared()); }
-    bool has_one_row() const noexcept { return is_contiguous(known(), scale<T> == 1 ? static_cast<std::int64_t>(sizeof(T)) : 1); }
+    bool has_one_row() const noexcept {
+        return is_contiguous(known(), scale<T> == 1 ? static_cast<std::int64_t>(sizeof(T)) : 1);
+    }
 
     extents shape() const {
         const hamr_info *known = info();
@@ -103,7 +109,8 @@ public:
 
     void reserve(std::size_t n, const T *value, const char *doing) {
         const std::size_t before = size();
-        if (scale<T> == 1 || !value || n <= before) return check(hamr_reserve(get(), core_count<T>(n, doing), scale<T> == 1 ? value : nullptr), doing);
+        if (scale<T> == 1 || !value || n <= before)
+            return check(hamr_reserve(get(), core_count<T>(n, doing), scale<T> == 1 ? value : nullptr), doing);
         check(hamr_reserve(get(), core_count<T>(n, doing), nullptr), doing);
         resize(extents(n), value, doing);
         resize(extents(before), nullptr, doing);
@@ -115,7 +122,8 @@ public:
             check(hamr_resize(get(), shape.rank(), shape.data(), value), doing);
         } else {
             const std::size_t before = size(), after = static_cast<std::size_t>(wanted[0]);
-            const scratch<T> one(value && after > before ? value : nullptr, value && after > before ? 1 : 0, doing); // *value may be one of ours
+            const scratch<T> one(value && after > before ? value : nullptr, value && after > before ? 1 : 0,
+                                 doing); // *value may be one of ours
             check(hamr_resize(get(), 1, shape.data(), nullptr), doing);
             if (value && after > before) fill(before, after - before, *one.data(), doing);
         }
@@ -132,23 +140,31 @@ public:
     }
 
     void free(const char *doing) { check(hamr_free(get()), doing); }
-    void move(std::int32_t allocator, const char *doing) { check(hamr_move(get(), allocator, openmp_device::of(static_cast<buffer_allocator>(allocator))), doing); }
+    void move(std::int32_t allocator, const char *doing) {
+        check(hamr_move(get(), allocator, openmp_device::of(static_cast<buffer_allocator>(allocator))), doing);
+    }
 
     template <typename U>
     void assign_values(const U *values, std::size_t n, const char *doing) {
-        with_values(values, n, doing, [&](const T *own) { return hamr_assign_values(get(), element<T>(), own, core_count<T>(n, doing)); },
-                    [&](auto type) { return hamr_assign_values(get(), type, values, count(n, doing)); });
+        with_values(
+            values, n, doing,
+            [&](const T *own) { return hamr_assign_values(get(), element<T>(), own, core_count<T>(n, doing)); },
+            [&](auto type) { return hamr_assign_values(get(), type, values, count(n, doing)); });
     }
     template <typename U>
     void append_values(const U *values, std::size_t n, const char *doing) {
-        with_values(values, n, doing, [&](const T *own) { return hamr_append_values(get(), element<T>(), own, core_count<T>(n, doing)); },
-                    [&](auto type) { return hamr_append_values(get(), type, values, count(n, doing)); });
+        with_values(
+            values, n, doing,
+            [&](const T *own) { return hamr_append_values(get(), element<T>(), own, core_count<T>(n, doing)); },
+            [&](auto type) { return hamr_append_values(get(), type, values, count(n, doing)); });
     }
     template <typename U>
     void set_values(std::size_t at, const U *values, std::size_t n, const char *doing) {
         const std::int64_t first = core_count<T>(at, doing);
-        with_values(values, n, doing, [&](const T *own) { return hamr_set_values(get(), first, element<T>(), own, core_count<T>(n, doing)); },
-                    [&](auto type) { return hamr_set_values(get(), first, type, values, count(n, doing)); });
+        with_values(
+            values, n, doing,
+            [&](const T *own) { return hamr_set_values(get(), first, element<T>(), own, core_count<T>(n, doing)); },
+            [&](auto type) { return hamr_set_values(get(), first, type, values, count(n, doing)); });
     }
 
     template <typename U>
@@ -173,18 +189,22 @@ public:
     }
     template <typename S>
     void assign(const S &source, std::size_t start, std::size_t n, const char *doing) {
-        if constexpr (is_core_copy<T, typename S::value_type>) check(hamr_assign(get(), source.part(start, n, doing).get()), doing);
+        if constexpr (is_core_copy<T, typename S::value_type>)
+            check(hamr_assign(get(), source.part(start, n, doing).get()), doing);
         else assign_values(source.on_host(start, n, doing).get(), n, doing);
     }
     template <typename S>
     void append(const S &source, std::size_t start, std::size_t n, const char *doing) {
-        if constexpr (is_core_copy<T, typename S::value_type>) check(hamr_append(get(), source.part(start, n, doing).get()), doing);
+        if constexpr (is_core_copy<T, typename S::value_type>)
+            check(hamr_append(get(), source.part(start, n, doing).get()), doing);
         else append_values(source.on_host(start, n, doing).get(), n, doing);
     }
     template <typename S>
     void set(std::size_t at, const S &source, std::size_t start, std::size_t n, const char *doing) {
         if constexpr (is_core_copy<T, typename S::value_type>)
-            check(hamr_set(get(), core_count<T>(at, doing), source.get(), core_count<T>(start, doing), core_count<T>(n, doing)), doing);
+            check(hamr_set(get(), core_count<T>(at, doing), source.get(), core_count<T>(start, doing),
+                           core_count<T>(n, doing)),
+                  doing);
         else set_values(at, source.on_host(start, n, doing).get(), n, doing);
     }
 
@@ -224,16 +244,22 @@ private:
     void fill(std::size_t start, std::size_t n, const T &value, const char *doing) {
         const std::size_t most = std::min(n, std::max<std::size_t>(1, 1048576 / sizeof(T)));
         const scratch<T> values(most, value);
-        for (std::size_t done = 0; done < n; done += most) set_values(start + done, values.data(), std::min(most, n - done), doing);
+        for (std::size_t done = 0; done < n; done += most)
+            set_values(start + done, values.data(), std::min(most, n - done), doing);
     }
 
     static hamr_buffer *checked(hamr_buffer *made) {
         const hamr_info *info = hamr_info_of(made);
         if (!info) fail(HAMR_ERROR_VALUE, "buffer", hamr_last_error());
         if (info->element != element<T>())
-            fail(HAMR_ERROR_TYPE, "buffer", std::string("the elements are ") + hamr_element_name(info->element) + ": accepted is " + hamr_element_name(element<T>()));
-        if (scale<T> != 1 && (info->ndim != 1 || info->size % static_cast<std::int64_t>(scale<T>) || !is_contiguous(*info)))
-            fail(HAMR_ERROR_TYPE, "buffer", std::to_string(info->size) + " bytes: accepted is one row of elements of " + std::to_string(sizeof(T)) + " bytes");
+            fail(HAMR_ERROR_TYPE, "buffer",
+                 std::string("the elements are ") + hamr_element_name(info->element) + ": accepted is " +
+                     hamr_element_name(element<T>()));
+        if (scale<T> != 1 &&
+            (info->ndim != 1 || info->size % static_cast<std::int64_t>(scale<T>) || !is_contiguous(*info)))
+            fail(HAMR_ERROR_TYPE, "buffer",
+                 std::to_string(info->size) + " bytes: accepted is one row of elements of " +
+                     std::to_string(sizeof(T)) + " bytes");
         return made;
     }
 };

@@ -30,7 +30,8 @@ namespace detail {
 
 /// TypeError.
 inline void set_wrong_element(std::int32_t got, std::int32_t wanted) noexcept {
-    PyErr_Format(PyExc_TypeError, "the buffer's elements are %s: accepted are %s", hamr_element_name(got), hamr_element_name(wanted));
+    PyErr_Format(PyExc_TypeError, "the buffer's elements are %s: accepted are %s", hamr_element_name(got),
+                 hamr_element_name(wanted));
 }
 
 } // namespace detail
@@ -170,7 +171,9 @@ public:
 
     bool is_none() const noexcept { return m_none; }
 
-    bool is_there(bool writing) const noexcept { return m_value && !(writing && (m_value->is_read_only() || !m_value->is_contiguous())); }
+    bool is_there(bool writing) const noexcept {
+        return m_value && !(writing && (m_value->is_read_only() || !m_value->is_contiguous()));
+    }
 
     /// The buffer, whose elements lie one after the other: in a copy, where it is for reading. Throws E, of
     /// Python's exception, where there is no buffer, or none to write to. With or without the GIL, since a function
@@ -183,10 +186,12 @@ public:
         }
         const gil held;
         if (m_problem) PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(m_problem)), m_problem);
-        else if (m_value && m_value->is_read_only()) PyErr_SetString(PyExc_ValueError, "the buffer is read-only: accepted is one that may be written to");
+        else if (m_value && m_value->is_read_only())
+            PyErr_SetString(PyExc_ValueError, "the buffer is read-only: accepted is one that may be written to");
         else if (m_value)
-            PyErr_SetString(PyExc_ValueError, "the elements do not lie one after the other: accepted, where they may be written to, are "
-                                              "those that do; copy() makes such");
+            PyErr_SetString(PyExc_ValueError,
+                            "the elements do not lie one after the other: accepted, where they may be written to, are "
+                            "those that do; copy() makes such");
         else PyErr_SetString(PyExc_TypeError, "there is no buffer");
         throw E();
     }
@@ -210,7 +215,8 @@ private:
 
 /// The reference that a function's parameter is given: a const one may be read-only.
 template <typename P, typename V>
-using parameter = std::conditional_t<!std::is_lvalue_reference_v<P>, V &&, std::conditional_t<std::is_const_v<std::remove_reference_t<P>>, const V &, V &>>;
+using parameter = std::conditional_t<!std::is_lvalue_reference_v<P>, V &&,
+                                     std::conditional_t<std::is_const_v<std::remove_reference_t<P>>, const V &, V &>>;
 
 template <typename P>
 inline constexpr bool is_written = std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;

@@ -30,7 +30,8 @@ public:
 
     [[nodiscard]] T *allocate(std::size_t n) {
         if (!host_accessible(m_kind))
-            detail::fail(HAMR_ERROR_VALUE, "std_allocator", std::string("the host does not reach memory of ") + get_allocator_name(m_kind));
+            detail::fail(HAMR_ERROR_VALUE, "std_allocator",
+                         std::string("the host does not reach memory of ") + get_allocator_name(m_kind));
         if (n > (std::numeric_limits<std::size_t>::max() / 2 - room) / sizeof(T)) throw std::bad_array_new_length();
         const std::int64_t bytes = static_cast<std::int64_t>(n * sizeof(T) + room);
         const hamr_place place = {static_cast<std::int32_t>(m_kind), HAMR_CURRENT_DEVICE, nullptr, HAMR_SYNC_HOST, 0};
@@ -44,7 +45,9 @@ public:
 
     void deallocate(T *elements, std::size_t) noexcept { hamr_release(reinterpret_cast<hamr_buffer **>(elements)[-1]); }
 
-    friend bool operator==(const std_allocator &one, const std_allocator &other) noexcept { return one.m_kind == other.m_kind; }
+    friend bool operator==(const std_allocator &one, const std_allocator &other) noexcept {
+        return one.m_kind == other.m_kind;
+    }
     friend bool operator!=(const std_allocator &one, const std_allocator &other) noexcept { return !(one == other); }
 
 private:

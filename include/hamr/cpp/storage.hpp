@@ -23,8 +23,10 @@ namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
-inline hamr_place place_of(buffer_allocator allocator, const stream &on, buffer_transfer transfer, int device = HAMR_CURRENT_DEVICE) {
-    return {static_cast<std::int32_t>(allocator), device < 0 ? openmp_device::of(allocator) : device, on.native(), static_cast<std::int32_t>(transfer), 0};
+inline hamr_place place_of(buffer_allocator allocator, const stream &on, buffer_transfer transfer,
+                           int device = HAMR_CURRENT_DEVICE) {
+    return {static_cast<std::int32_t>(allocator), device < 0 ? openmp_device::of(allocator) : device, on.native(),
+            static_cast<std::int32_t>(transfer), 0};
 }
 
 inline std::int64_t count(std::size_t n, const char *doing) {
@@ -70,7 +72,8 @@ public:
     storage(std::int32_t element, const hamr_place &place) noexcept
         : m_place(place), m_element(element), m_stream(stream_of(place)), m_told(place.stream) {}
 
-    storage(std::int32_t element, const hamr_place &place, const extents &shape, const void *value, const char *doing) : storage(element, place) {
+    storage(std::int32_t element, const hamr_place &place, const extents &shape, const void *value, const char *doing)
+        : storage(element, place) {
         check(hamr_create(&m_buffer, element, shape.rank(), shape.data(), &place, value), doing);
         know();
     }
@@ -111,7 +114,8 @@ public:
         const std::int64_t none = 0;
         if (!found) {
             check(hamr_create(&made, m_element, 1, &none, &m_place, nullptr), "buffer");
-            if (__atomic_compare_exchange_n(&m_buffer, &found, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) found = made;
+            if (__atomic_compare_exchange_n(&m_buffer, &found, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+                found = made;
             else hamr_release(made);
         }
         find_stream(); // another thread may do so now
@@ -142,7 +146,8 @@ public:
     void set_transfer(std::int32_t transfer, const char *doing) { check(hamr_set_transfer(get(), transfer), doing); }
     void synchronize(const char *doing) const { check(hamr_synchronize(get()), doing); }
 
-    /// Of a buffer that was made, and of none, without a call: one that was made while it was only read has no elements.
+    /// Of a buffer that was made, and of none, without a call: one that was made while it was only read has no
+    /// elements.
     const hamr_info &known() const noexcept { return *m_info; }
 
     /// NULL where the elements were moved away.
@@ -179,8 +184,11 @@ public:
         owned_buffer contiguous;
         if (!is_contiguous(*known)) contiguous = copy(m_element, nullptr, doing);
         hamr_handle *handle = nullptr;
-        check(hamr_access(contiguous ? contiguous.get() : get(), static_cast<std::int32_t>(where), openmp_device::of(where), HAMR_PLAIN, &handle), doing);
-        return std::shared_ptr<const void>(hamr_handle_data(handle), [handle](const void *) { hamr_release_handle(handle); });
+        check(hamr_access(contiguous ? contiguous.get() : get(), static_cast<std::int32_t>(where),
+                          openmp_device::of(where), HAMR_PLAIN, &handle),
+              doing);
+        return std::shared_ptr<const void>(hamr_handle_data(handle),
+                                           [handle](const void *) { hamr_release_handle(handle); });
     }
 
     /// The memory, kept alive by what this returns.
@@ -225,8 +233,8 @@ public:
 
     void print_place(std::size_t size, std::size_t capacity) const {
         const hamr_place where = place();
-        std::cerr << "allocator " << get_allocator_name(static_cast<buffer_allocator>(where.allocator)) << ", owner " << where.device << ", size " << size
-                  << ", capacity " << capacity << ", address " << data() << "\n";
+        std::cerr << "allocator " << get_allocator_name(static_cast<buffer_allocator>(where.allocator)) << ", owner "
+                  << where.device << ", size " << size << ", capacity " << capacity << ", address " << data() << "\n";
     }
 
     void print() const {
@@ -234,7 +242,8 @@ public:
         char *text = nullptr;
         check(hamr_text(get(), 0, &text), "buffer::print");
         const std::unique_ptr<char, decltype(&hamr_free_text)> owner(text, hamr_free_text);
-        print_place(known ? static_cast<std::size_t>(known->size) : 0, known ? static_cast<std::size_t>(known->capacity) : 0);
+        print_place(known ? static_cast<std::size_t>(known->size) : 0,
+                    known ? static_cast<std::size_t>(known->capacity) : 0);
         std::cerr << text << std::endl;
     }
 
@@ -326,8 +335,8 @@ struct keeps {
 };
 
 /// Memory that exists. Without a deleter it stays the caller's. Of owner -1 the core asks the driver.
-inline hamr_buffer *adopt(std::int32_t element, hamr_place place, std::size_t size, int owner, void *data, std::uint32_t flags, hamr_deleter deleter,
-                          void *context) {
+inline hamr_buffer *adopt(std::int32_t element, hamr_place place, std::size_t size, int owner, void *data,
+                          std::uint32_t flags, hamr_deleter deleter, void *context) {
     const std::int64_t n = count(size, "buffer");
     hamr_buffer *made = nullptr;
     place.device = owner;
@@ -338,7 +347,8 @@ inline hamr_buffer *adopt(std::int32_t element, hamr_place place, std::size_t si
 template <typename T, typename D>
 hamr_buffer *adopt_with(const hamr_place &place, std::size_t size, int owner, T *data, D &&function) {
     using deleter = deleter_of<T, std::decay_t<D>>;
-    if (size > static_cast<std::size_t>(-1) / scale<T>) fail(HAMR_ERROR_VALUE, "buffer", std::to_string(size) + " elements are too many");
+    if (size > static_cast<std::size_t>(-1) / scale<T>)
+        fail(HAMR_ERROR_VALUE, "buffer", std::to_string(size) + " elements are too many");
     std::unique_ptr<deleter> context(new deleter{std::forward<D>(function)});
     hamr_buffer *made = adopt(element<T>(), place, size * scale<T>, owner, data, 0, deleter::call, context.get());
     context.release();

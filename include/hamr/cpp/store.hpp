@@ -50,10 +50,13 @@ public:
 
     const T *data() const noexcept { return static_cast<const T *>(hamr_mirror_data(m_mirror)); }
     T *mutable_data() {
-        if (m_read_only) detail::fail(HAMR_ERROR_VALUE, "mirror::mutable_data", "the buffer is read-only: accepted is data()");
+        if (m_read_only)
+            detail::fail(HAMR_ERROR_VALUE, "mirror::mutable_data", "the buffer is read-only: accepted is data()");
         return static_cast<T *>(hamr_mirror_data(m_mirror));
     }
-    std::size_t size() const noexcept { return m_mirror ? static_cast<std::size_t>(hamr_mirror_info(m_mirror)->size) : 0; }
+    std::size_t size() const noexcept {
+        return m_mirror ? static_cast<std::size_t>(hamr_mirror_info(m_mirror)->size) : 0;
+    }
     hamr_mirror *native() const noexcept { return m_mirror; }
 
     /// Ends it now: data() is NULL from then on.
@@ -85,7 +88,8 @@ public:
     id() noexcept : m_id() {}
     id(const hamr_store_id &native) noexcept : m_id(native) {}
     explicit id(const std::string &text) {
-        if (!hamr_store_id_parse(text.c_str(), &m_id)) detail::fail(HAMR_ERROR_VALUE, "store::id", "\"" + text + "\": accepted are 32 hexadecimal digits");
+        if (!hamr_store_id_parse(text.c_str(), &m_id))
+            detail::fail(HAMR_ERROR_VALUE, "store::id", "\"" + text + "\": accepted are 32 hexadecimal digits");
     }
 
     std::string text() const {
@@ -95,9 +99,13 @@ public:
     }
     const hamr_store_id *native() const noexcept { return &m_id; }
 
-    friend bool operator==(const id &a, const id &b) noexcept { return std::memcmp(&a.m_id, &b.m_id, sizeof a.m_id) == 0; }
+    friend bool operator==(const id &a, const id &b) noexcept {
+        return std::memcmp(&a.m_id, &b.m_id, sizeof a.m_id) == 0;
+    }
     friend bool operator!=(const id &a, const id &b) noexcept { return !(a == b); }
-    friend bool operator<(const id &a, const id &b) noexcept { return std::memcmp(&a.m_id, &b.m_id, sizeof a.m_id) < 0; }
+    friend bool operator<(const id &a, const id &b) noexcept {
+        return std::memcmp(&a.m_id, &b.m_id, sizeof a.m_id) < 0;
+    }
 
 private:
     hamr_store_id m_id;
@@ -173,7 +181,10 @@ private:
     hamr_status finish(hamr_buffer **made) {
         if (!m_buffer) detail::fail(HAMR_ERROR_RELEASED, "store::builder", "the object was sealed or aborted");
         if (m_buffer->data() != hamr_data(hamr_store_builder_buffer(m_builder.get())))
-            detail::fail(HAMR_ERROR_VALUE, "store::builder", "the buffer has other elements than the object's: accepted is one that was not resized, moved or swapped");
+            detail::fail(
+                HAMR_ERROR_VALUE, "store::builder",
+                "the buffer has other elements than the object's: accepted is one that was not resized, moved "
+                "or swapped");
         detail::check(hamr_synchronize(m_buffer->native()), "store::builder"); // on a stream that was set
         m_buffer.reset();
         hamr_store_builder *sealed = m_builder.release();
@@ -191,7 +202,8 @@ public:
     /// Of the server at a path, or where servers are by default.
     explicit client(const std::string &path = {}, milliseconds patience = forever) {
         hamr_store *made = nullptr;
-        detail::check(hamr_store_connect(path.empty() ? nullptr : path.c_str(), patience.count(), &made), "store::client");
+        detail::check(hamr_store_connect(path.empty() ? nullptr : path.c_str(), patience.count(), &made),
+                      "store::client");
         m_store.reset(made);
     }
 
@@ -200,18 +212,20 @@ public:
     /// An object that others find when it is sealed, in memory that an allocator's is beside: any of the
     /// host's, or of a device that can share its memory.
     template <typename T>
-    builder<T> create(const extents &shape, buffer_allocator where = buffer_allocator::malloc, int device = HAMR_CURRENT_DEVICE, const options &how = {}) {
+    builder<T> create(const extents &shape, buffer_allocator where = buffer_allocator::malloc,
+                      int device = HAMR_CURRENT_DEVICE, const options &how = {}) {
         const hamr_place place = {static_cast<std::int32_t>(where), device, nullptr, HAMR_SYNC_HOST, 0};
         const extents &whole = detail::core_shape<T>(shape, "store::client::create");
         hamr_store_builder *made = nullptr;
-        detail::check(hamr_store_create(m_store.get(), detail::element<T>(), whole.rank(), whole.data(), &place, how.flags(), how.metadata.data(),
-                                        how.metadata.size(), &made),
+        detail::check(hamr_store_create(m_store.get(), detail::element<T>(), whole.rank(), whole.data(), &place,
+                                        how.flags(), how.metadata.data(), how.metadata.size(), &made),
                       "store::client::create");
         return builder<T>(made);
     }
 
     template <typename T>
-    builder<T> create(std::size_t n, buffer_allocator where = buffer_allocator::malloc, int device = HAMR_CURRENT_DEVICE, const options &how = {}) {
+    builder<T> create(std::size_t n, buffer_allocator where = buffer_allocator::malloc,
+                      int device = HAMR_CURRENT_DEVICE, const options &how = {}) {
         return create<T>(extents(n), where, device, how);
     }
 
@@ -219,7 +233,9 @@ public:
     template <typename T>
     id put(const buffer<T> &elements, const options &how = {}) {
         hamr_store_id made;
-        detail::check(hamr_store_put(m_store.get(), elements.native(), how.flags(), how.metadata.data(), how.metadata.size(), &made), "store::client::put");
+        detail::check(hamr_store_put(m_store.get(), elements.native(), how.flags(), how.metadata.data(),
+                                     how.metadata.size(), &made),
+                      "store::client::put");
         return made;
     }
 
@@ -236,16 +252,22 @@ public:
         return got<T>(object, 1, at_once);
     }
 
-    void delete_object(const id &object, bool force = false) { detail::check(hamr_store_delete(m_store.get(), object.native(), force), "store::client::delete_object"); }
+    void delete_object(const id &object, bool force = false) {
+        detail::check(hamr_store_delete(m_store.get(), object.native(), force), "store::client::delete_object");
+    }
     void put_name(const std::string &name, const id &object, bool replace = false) {
-        detail::check(hamr_store_put_name(m_store.get(), name.c_str(), object.native(), replace), "store::client::put_name");
+        detail::check(hamr_store_put_name(m_store.get(), name.c_str(), object.native(), replace),
+                      "store::client::put_name");
     }
     id get_name(const std::string &name, milliseconds patience = at_once) {
         hamr_store_id found;
-        detail::check(hamr_store_get_name(m_store.get(), name.c_str(), patience.count(), &found), "store::client::get_name");
+        detail::check(hamr_store_get_name(m_store.get(), name.c_str(), patience.count(), &found),
+                      "store::client::get_name");
         return found;
     }
-    void drop_name(const std::string &name) { detail::check(hamr_store_drop_name(m_store.get(), name.c_str()), "store::client::drop_name"); }
+    void drop_name(const std::string &name) {
+        detail::check(hamr_store_drop_name(m_store.get(), name.c_str()), "store::client::drop_name");
+    }
 
     bool exists(const id &object) {
         std::int32_t there = 0;
@@ -269,11 +291,14 @@ public:
 
     /// Replaces the JSON of an object that this client has made and not sealed.
     void set_metadata(const id &object, const std::string &json) {
-        detail::check(hamr_store_set_metadata(m_store.get(), object.native(), json.data(), json.size()), "store::client::set_metadata");
+        detail::check(hamr_store_set_metadata(m_store.get(), object.native(), json.data(), json.size()),
+                      "store::client::set_metadata");
     }
 
     /// Keeps an object from being evicted or spilled, or no longer.
-    void pin(const id &object, bool on = true) { detail::check(hamr_store_pin(m_store.get(), object.native(), on), "store::client::pin"); }
+    void pin(const id &object, bool on = true) {
+        detail::check(hamr_store_pin(m_store.get(), object.native(), on), "store::client::pin");
+    }
 
     /// Lets a sealed object that nobody has be deleted when room is needed, or no longer.
     void set_evictable(const id &object, bool on = true) {
@@ -281,10 +306,14 @@ public:
     }
 
     /// Ends calls by an exception that the server does not answer for so long; `forever`, as at first, is no limit.
-    void set_timeout(milliseconds timeout) { detail::check(hamr_store_set_timeout(m_store.get(), timeout.count()), "store::client::set_timeout"); }
+    void set_timeout(milliseconds timeout) {
+        detail::check(hamr_store_set_timeout(m_store.get(), timeout.count()), "store::client::set_timeout");
+    }
 
     /// All objects, or those that have a name which begins so.
-    std::vector<id> list(bool unsealed = false) { return listed(unsealed * std::uint32_t{HAMR_STORE_LIST_UNSEALED}, nullptr); }
+    std::vector<id> list(bool unsealed = false) {
+        return listed(unsealed * std::uint32_t{HAMR_STORE_LIST_UNSEALED}, nullptr);
+    }
     std::vector<id> list_named(const std::string &prefix) { return listed(HAMR_STORE_LIST_NAMED, prefix.c_str()); }
 
     /// Those that are sealed, as soon as count of them are; fewer when the time is over.
@@ -292,8 +321,9 @@ public:
         std::vector<hamr_store_id> asked, ready(objects.size());
         for (const id &object : objects) asked.push_back(*object.native());
         std::int64_t found = 0;
-        detail::check(hamr_store_wait(m_store.get(), asked.data(), detail::count(asked.size(), "store::client::wait"), detail::count(count, "store::client::wait"),
-                                      patience.count(), ready.data(), &found),
+        detail::check(hamr_store_wait(m_store.get(), asked.data(), detail::count(asked.size(), "store::client::wait"),
+                                      detail::count(count, "store::client::wait"), patience.count(), ready.data(),
+                                      &found),
                       "store::client::wait");
         return std::vector<id>(ready.begin(), ready.begin() + found);
     }
@@ -311,7 +341,8 @@ private:
     template <typename T>
     buffer<T> got(const id &object, int unsafe, milliseconds patience) {
         hamr_buffer *made = nullptr;
-        detail::check(hamr_store_get(m_store.get(), object.native(), unsafe, patience.count(), &made), "store::client::get");
+        detail::check(hamr_store_get(m_store.get(), object.native(), unsafe, patience.count(), &made),
+                      "store::client::get");
         detail::owned_buffer owner(made);
         buffer<T> elements(made);
         owner.release();
@@ -324,7 +355,9 @@ private:
         std::uint64_t after = 0;
         do {
             std::int64_t found = 0;
-            detail::check(hamr_store_list(m_store.get(), which, prefix, &after, page.data(), static_cast<std::int64_t>(page.size()), &found), "store::client::list");
+            detail::check(hamr_store_list(m_store.get(), which, prefix, &after, page.data(),
+                                          static_cast<std::int64_t>(page.size()), &found),
+                          "store::client::list");
             all.insert(all.end(), page.begin(), page.begin() + found);
         } while (after);
         return all;
@@ -337,9 +370,11 @@ private:
 /// none of devices'.
 class server {
 public:
-    explicit server(const std::string &path, std::int64_t host_limit = 0, std::int64_t device_limit = 0, const std::string &spill = {}) {
+    explicit server(const std::string &path, std::int64_t host_limit = 0, std::int64_t device_limit = 0,
+                    const std::string &spill = {}) {
         hamr_store_server *made = nullptr;
-        detail::check(hamr_store_serve(path.empty() ? nullptr : path.c_str(), host_limit, device_limit, spill.empty() ? nullptr : spill.c_str(), &made),
+        detail::check(hamr_store_serve(path.empty() ? nullptr : path.c_str(), host_limit, device_limit,
+                                       spill.empty() ? nullptr : spill.c_str(), &made),
                       "store::server");
         m_server.reset(made);
     }

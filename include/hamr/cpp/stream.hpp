@@ -57,7 +57,9 @@ public:
     operator hip_type() const noexcept { return get_hip_stream(); }
     native_type get_cuda_stream() const noexcept { return m_native; }
     hip_type get_hip_stream() const noexcept { return reinterpret_cast<hip_type>(m_native); }
-    std::size_t get_stream() const noexcept { return reinterpret_cast<std::size_t>(m_native); } ///< the handle as a number
+    std::size_t get_stream() const noexcept {
+        return reinterpret_cast<std::size_t>(m_native);
+    } ///< the handle as a number
     void *native() const noexcept { return m_native; }
     const char *backend() const noexcept { return m_backend; }
 
@@ -123,7 +125,9 @@ private:
 
     static void end(hamr_stream *made) { hamr_release_stream(made); }
 
-    static void wait(const hamr_stream *which) { detail::check(hamr_wait_stream(which, -1, nullptr), "stream::synchronize"); }
+    static void wait(const hamr_stream *which) {
+        detail::check(hamr_wait_stream(which, -1, nullptr), "stream::synchronize");
+    }
 
     native_type m_native = nullptr;
     const char *m_backend = "cuda";

@@ -52,7 +52,8 @@ template <typename T>
 std::true_type is_buffer(const buffer<T> *);
 std::false_type is_buffer(const void *);
 template <typename... B>
-using if_buffers = std::enable_if_t<sizeof...(B) != 0 && (decltype(is_buffer(static_cast<const B *>(nullptr)))::value && ...), int>;
+using if_buffers =
+    std::enable_if_t<sizeof...(B) != 0 && (decltype(is_buffer(static_cast<const B *>(nullptr)))::value && ...), int>;
 
 } // namespace detail
 

@@ -27,7 +27,8 @@ struct converts<T, U, std::void_t<decltype(static_cast<T>(std::declval<U>()))>> 
 /// Makes a T at an address, of a U.
 template <typename T, typename U>
 void construct(T *at, U &&from) {
-    static_assert(converts<T, U &&>::value, "hamr: elements of the one type are not converted to elements of the other");
+    static_assert(converts<T, U &&>::value,
+                  "hamr: elements of the one type are not converted to elements of the other");
     ::new (static_cast<void *>(at)) T(static_cast<T>(std::forward<U>(from)));
 }
 
@@ -36,18 +37,23 @@ void assign_to(T &to, const U &from) {
     if constexpr (std::is_same_v<T, U>) {
         to = from;
     } else {
-        static_assert(converts<T, const U &>::value, "hamr: elements of the one type are not converted to elements of the other");
+        static_assert(converts<T, const U &>::value,
+                      "hamr: elements of the one type are not converted to elements of the other");
         to = static_cast<T>(from);
     }
 }
 
 inline void check_values(const void *values, std::size_t n, const char *doing) {
-    if (!values && n) fail(HAMR_ERROR_VALUE, doing, "the values are NULL: accepted is the address of " + std::to_string(n) + " elements");
+    if (!values && n)
+        fail(HAMR_ERROR_VALUE, doing,
+             "the values are NULL: accepted is the address of " + std::to_string(n) + " elements");
 }
 
 inline void check_part(std::size_t size, std::size_t start, std::size_t n, const char *doing) {
     if (start > size || n > size - start)
-        fail(HAMR_ERROR_INDEX, doing, std::to_string(n) + " elements from " + std::to_string(start) + " on: the source has " + std::to_string(size));
+        fail(HAMR_ERROR_INDEX, doing,
+             std::to_string(n) + " elements from " + std::to_string(start) + " on: the source has " +
+                 std::to_string(size));
 }
 
 /// Objects that were made one after the other, and end unless keep() is called.
@@ -96,7 +102,8 @@ private:
 template <typename T, typename = void>
 struct has_text : std::false_type {};
 template <typename T>
-struct has_text<T, std::void_t<decltype(std::declval<std::ostream &>() << std::declval<const T &>())>> : std::true_type {};
+struct has_text<T, std::void_t<decltype(std::declval<std::ostream &>() << std::declval<const T &>())>>
+    : std::true_type {};
 
 /// Elements that the core cannot print, as it prints numbers; of types without an operator<<, their number.
 template <typename T>

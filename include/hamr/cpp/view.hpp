@@ -34,7 +34,9 @@ inline bool is_contiguous(const hamr_info &info, std::int64_t step) noexcept {
     }
     return true;
 }
-inline bool is_contiguous(const hamr_info &info) noexcept { return is_contiguous(info, info.size ? info.bytes / info.size : 0); }
+inline bool is_contiguous(const hamr_info &info) noexcept {
+    return is_contiguous(info, info.size ? info.bytes / info.size : 0);
+}
 
 inline std::vector<std::int64_t> listed(const std::int64_t *first, std::int32_t count) {
     return std::vector<std::int64_t>(first, first + count);
@@ -57,14 +59,17 @@ public:
         if (!info) detail::fail(HAMR_ERROR_RELEASED, "view", hamr_last_error());
         if (!detail::is_contiguous(*info)) {
             hamr_abandon_handle(handle);
-            detail::fail(HAMR_ERROR_VALUE, "view", "the elements do not lie one after the other: copy the buffer first");
+            detail::fail(HAMR_ERROR_VALUE, "view",
+                         "the elements do not lie one after the other: copy the buffer first");
         }
         m_data = static_cast<E *>(hamr_handle_data(handle));
         m_size = static_cast<std::size_t>(info->bytes) / sizeof(E);
     }
 
     view(view &&other) noexcept
-        : m_handle(std::exchange(other.m_handle, nullptr)), m_data(std::exchange(other.m_data, nullptr)), m_size(std::exchange(other.m_size, 0)) {}
+        : m_handle(std::exchange(other.m_handle, nullptr)),
+          m_data(std::exchange(other.m_data, nullptr)),
+          m_size(std::exchange(other.m_size, 0)) {}
     view &operator=(view &&other) noexcept {
         if (this == &other) return *this;
         view old(std::move(*this));
@@ -106,7 +111,8 @@ public:
 
     hamr::extents extents() const {
         const hamr_info *info = m_handle ? hamr_handle_info(m_handle) : nullptr;
-        if (!info || static_cast<std::size_t>(info->size) != m_size) return hamr::extents(m_size); // of structs, which are bytes to the core
+        if (!info || static_cast<std::size_t>(info->size) != m_size)
+            return hamr::extents(m_size); // of structs, which are bytes to the core
         return hamr::extents(detail::listed(info->shape, info->ndim));
     }
 
@@ -136,7 +142,8 @@ public:
     /// The elements in the buffer's shape, which must have Rank dimensions.
     template <std::size_t Rank>
     std::mdspan<E, std::dextents<std::size_t, Rank>> mdspan() const {
-        return std::mdspan<E, std::dextents<std::size_t, Rank>>(m_data, detail::span_sizes<Rank>(extents(), "view::mdspan"));
+        return std::mdspan<E, std::dextents<std::size_t, Rank>>(m_data,
+                                                                detail::span_sizes<Rank>(extents(), "view::mdspan"));
     }
 #endif
 

@@ -8,8 +8,7 @@ from .._base.allocator import allocator_of
 from .._base.element import element_of, item_size, name_of
 from .._base.library import core
 from .._base.unopened import or_unopened
-from .pickling import adopted
-from .views import extent
+from .views import adopted, extent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

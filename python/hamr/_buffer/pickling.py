@@ -20,6 +20,7 @@ from .._base.element import element_of, name_of
 from .._base.place import device_number
 from .._protocols.dispatch import share
 from .contents import Contents
+from .views import adopted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,23 +106,6 @@ def repeated(kind: type[_A], single: Any, shape: tuple[int, ...]) -> _A:
     if protocol is not None:
         made._source = protocol
     return made
-
-
-def adopted(
-    kind: type[_A],
-    element: int,
-    allocator: int,
-    device: int,
-    pointer: int,
-    shape: tuple[int, ...],
-    strides: tuple[int, ...] | None = None,
-    readonly: bool = False,
-    owner: object = None,
-    take: bool = False,
-) -> _A:
-    """An array over memory at an address that no stream is known to use."""
-    place = allocator, device, 0, Transfer.sync_host, pointer
-    return _native.adopt_pointer(kind, element, *place, shape, strides, readonly, owner, take)
 
 
 def raw(

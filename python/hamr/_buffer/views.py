@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hamr._native as _native
 
+from .._base.allocator import Transfer
 from .._base.element import element_of, item_size, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, ClassVar, Self
+    from typing import Any, ClassVar, Self, TypeVar
+
+    _A = TypeVar("_A", bound=_native.Array)
 
     _Base = _native.Array
 else:
@@ -143,6 +146,23 @@ def extent(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> t
         return 0, 0
     spans = [step * (n - 1) for n, step in zip(shape, strides, strict=True)]
     return sum(s for s in spans if s < 0), sum(s for s in spans if s > 0) + itemsize
+
+
+def adopted(
+    kind: type[_A],
+    element: int,
+    allocator: int,
+    device: int,
+    pointer: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...] | None = None,
+    readonly: bool = False,
+    owner: object = None,
+    take: bool = False,
+) -> _A:
+    """An array over memory at an address that no stream is known to use."""
+    place = allocator, device, 0, Transfer.sync_host, pointer
+    return _native.adopt_pointer(kind, element, *place, shape, strides, readonly, owner, take)
 
 
 def shape_from(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
