@@ -31,6 +31,7 @@ class Bed:
         import hamr
 
         self.lib, self.driver, self.stream = lib, driver, driver.stream()
+        self.waiting = driver.waiting
         largest = max(lib.settings.sizes())
         self.pattern = Pattern(largest)
         self.out = np.zeros(largest, "u1")
@@ -44,17 +45,6 @@ class Bed:
     def point(self, path: str, direction: str, nbytes: int, ways: list[Way]) -> Point:
         """A size of a path."""
         return Point(path, direction, self.pattern, nbytes, ways)
-
-    def waiting(self, run: Callable[[], Any]) -> Callable[[], Any]:
-        """An operation until the device is done with it."""
-        synchronize = self.driver.synchronize
-
-        def until_done() -> Any:
-            result = run()
-            synchronize()
-            return result
-
-        return until_done
 
     def to_device(self, address: int) -> Callable[[int, int], None]:
         """How the pattern comes to a device's memory."""

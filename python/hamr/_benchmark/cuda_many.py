@@ -30,15 +30,7 @@ def many(lib: Libraries, driver: Driver) -> Iterator[Group]:
     there = [hamr.Buffer(n, "float32", "cuda", fill=1) for _ in range(FIELDS)]
     other = [hamr.Buffer(n, "float32", "cuda", fill=1) for _ in range(FIELDS)]
     driver.synchronize()
-
-    def waiting(f: Callable[[], Any]) -> Callable[[], Any]:
-        """An operation until the device is done with it."""
-
-        def run() -> None:
-            f()
-            driver.synchronize()
-
-        return run
+    waiting = driver.waiting
 
     def each(name: str, to: list[int], given: list[int]) -> Callable[[], Any]:
         """A loop that has no more to do than call the driver."""

@@ -24,39 +24,28 @@ def host_groups() -> Iterator[Group]:
 
     array = np.ones(COUNT, "float32")
     buf = hamr.Buffer(COUNT, "float32", "malloc", fill=1)
-    yield Group(
-        "hamr's memory in NumPy, by DLPack",
-        [
-            Case("numpy.from_dlpack(ndarray)", lambda: np.from_dlpack(array), floor=True),
-            Case("numpy.from_dlpack(buf)", lambda: np.from_dlpack(buf)),
-        ],
+    own = Case("numpy.from_dlpack(ndarray)", lambda: np.from_dlpack(array), floor=True)
+    yield _group(
+        "hamr's", "NumPy", own, Case("numpy.from_dlpack(buf)", lambda: np.from_dlpack(buf))
     )
-    yield Group(
-        "NumPy's memory in hamr, by DLPack",
-        [
-            Case("numpy.from_dlpack(ndarray)", lambda: np.from_dlpack(array), floor=True),
-            Case("hamr.from_dlpack(ndarray)", lambda: hamr.from_dlpack(array)),
-        ],
-    )
+    own = Case("numpy.from_dlpack(ndarray)", lambda: np.from_dlpack(array), floor=True)
+    given = Case("hamr.from_dlpack(ndarray)", lambda: hamr.from_dlpack(array))
+    yield _group("NumPy's", "hamr", own, given)
     torch = torch_if_there()
     if torch is None:
         return
     tensor = torch.ones(COUNT)
-    yield Group(
-        "hamr's memory in PyTorch, by DLPack",
-        [
-            Case("torch.from_dlpack(ndarray)", lambda: torch.from_dlpack(array), floor=True),
-            Case("torch.from_dlpack(buf)", lambda: torch.from_dlpack(buf), target=TARGET),
-        ],
-    )
-    yield Group(
-        "PyTorch's memory in hamr, by DLPack",
-        [
-            Case("numpy.from_dlpack(tensor)", lambda: np.from_dlpack(tensor), floor=True),
-            Case("hamr.from_dlpack(tensor)", lambda: hamr.from_dlpack(tensor), target=TARGET),
-            Case("hamr.buffer(tensor)", lambda: hamr.buffer(tensor)),
-        ],
-    )
+    own = Case("torch.from_dlpack(ndarray)", lambda: torch.from_dlpack(array), floor=True)
+    given = Case("torch.from_dlpack(buf)", lambda: torch.from_dlpack(buf), target=TARGET)
+    yield _group("hamr's", "PyTorch", own, given)
+    own = Case("numpy.from_dlpack(tensor)", lambda: np.from_dlpack(tensor), floor=True)
+    given = Case("hamr.from_dlpack(tensor)", lambda: hamr.from_dlpack(tensor), target=TARGET)
+    shared = Case("hamr.buffer(tensor)", lambda: hamr.buffer(tensor))
+    yield _group("PyTorch's", "hamr", own, given, shared)
+
+
+def _group(whose: str, where: str, *cases: Case) -> Group:
+    return Group(f"{whose} memory in {where}, by DLPack", [*cases])
 
 
 def torch_if_there() -> Any:
@@ -78,34 +67,17 @@ def cuda_groups(lib: Libraries, driver: Driver) -> Iterator[Group]:
     buf = hamr.Buffer(COUNT, "float32", "cuda", fill=1)
     buf.synchronize()
     x = cp.ones(COUNT, "f4")
-    yield Group(
-        "hamr's memory in CuPy, by DLPack",
-        [
-            Case("cp.from_dlpack(cupy_array)", lambda: cp.from_dlpack(x), floor=True),
-            Case("cp.from_dlpack(buf)", lambda: cp.from_dlpack(buf)),
-        ],
-    )
-    yield Group(
-        "CuPy's memory in hamr, by DLPack",
-        [
-            Case("cp.from_dlpack(cupy_array)", lambda: cp.from_dlpack(x), floor=True),
-            Case("hamr.from_dlpack(cupy_array)", lambda: hamr.from_dlpack(x)),
-        ],
-    )
+    own = Case("cp.from_dlpack(cupy_array)", lambda: cp.from_dlpack(x), floor=True)
+    yield _group("hamr's", "CuPy", own, Case("cp.from_dlpack(buf)", lambda: cp.from_dlpack(buf)))
+    own = Case("cp.from_dlpack(cupy_array)", lambda: cp.from_dlpack(x), floor=True)
+    given = Case("hamr.from_dlpack(cupy_array)", lambda: hamr.from_dlpack(x))
+    yield _group("CuPy's", "hamr", own, given)
     if not torch:
         return
     tensor = torch.ones(COUNT, device="cuda")
-    yield Group(
-        "hamr's memory in PyTorch, by DLPack",
-        [
-            Case("torch.from_dlpack(cupy_array)", lambda: torch.from_dlpack(x), floor=True),
-            Case("torch.from_dlpack(buf)", lambda: torch.from_dlpack(buf), target=TARGET),
-        ],
-    )
-    yield Group(
-        "PyTorch's memory in hamr, by DLPack",
-        [
-            Case("cp.from_dlpack(tensor)", lambda: cp.from_dlpack(tensor), floor=True),
-            Case("hamr.from_dlpack(tensor)", lambda: hamr.from_dlpack(tensor), target=TARGET),
-        ],
-    )
+    own = Case("torch.from_dlpack(cupy_array)", lambda: torch.from_dlpack(x), floor=True)
+    given = Case("torch.from_dlpack(buf)", lambda: torch.from_dlpack(buf), target=TARGET)
+    yield _group("hamr's", "PyTorch", own, given)
+    own = Case("cp.from_dlpack(tensor)", lambda: cp.from_dlpack(tensor), floor=True)
+    given = Case("hamr.from_dlpack(tensor)", lambda: hamr.from_dlpack(tensor), target=TARGET)
+    yield _group("PyTorch's", "hamr", own, given)

@@ -76,6 +76,17 @@ class Driver:
         """Wait for all work on device 0."""
         self.call("cuCtxSynchronize")
 
+    def waiting(self, run: Callable[[], Any]) -> Callable[[], Any]:
+        """An operation until device 0 is done with it."""
+        synchronize = self.synchronize
+
+        def until_done() -> Any:
+            result = run()
+            synchronize()
+            return result
+
+        return until_done
+
     def synchronize_all(self) -> None:
         """Wait for all work on every device."""
         before = ctypes.c_void_p()

@@ -8,7 +8,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -166,6 +166,17 @@ class Group:
         if met:
             row["met"] = all(met)
         return row
+
+
+def rows_of(values: Iterable[tuple[str, float]]) -> list[dict[str, Any]]:
+    """Rows of operations and their values; the ratio of each is to the first one."""
+    rows: list[dict[str, Any]] = []
+    for operation, value in values:
+        row: dict[str, Any] = {"operation": operation, "value": round(value, 3)}
+        if rows and rows[0]["value"]:
+            row["ratio"] = round(row["value"] / rows[0]["value"], 3)
+        rows.append(row)
+    return rows
 
 
 class Rows:

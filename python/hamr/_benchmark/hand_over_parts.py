@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from .children import Child, answer, serving, told
-from .groups import MIB
+from .groups import MIB, rows_of
 from .share import FILL, _asarray, between, check
 
 if TYPE_CHECKING:
@@ -35,13 +35,8 @@ def by_handle(nbytes: int, rounds: int, allocator: str) -> list[dict[str, Any]]:
 
 
 def _rows(steps: Iterable[str], rounds: list[list[int]]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for step, each in zip(steps, zip(*rounds, strict=True), strict=True):
-        row: dict[str, Any] = {"operation": step, "value": round(statistics.median(each) / 1e3, 3)}
-        if rows and rows[0]["value"]:
-            row["ratio"] = round(row["value"] / rows[0]["value"], 3)
-        rows.append(row)
-    return rows
+    columns = zip(steps, zip(*rounds, strict=True), strict=True)
+    return rows_of((step, statistics.median(each) / 1e3) for step, each in columns)
 
 
 def child_send(descriptor: str, nbytes: str, rounds: str, allocator: str) -> None:

@@ -13,7 +13,7 @@ from importlib import import_module
 from . import bare_hand_over, bare_object
 from .children import Child, answer, serving, told
 from .groups import MIB
-from .share import FILL, check, took as shared_by
+from .share import FILL, check, itself, took as shared_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def child_get(path: str, with_cupy: str, together: str) -> None:
     """Have each object whose id it is told, and answer when."""
     from hamr.store import connect
 
-    asarray: Callable[[Any], Any] = _cupy().asarray if int(with_cupy) else _itself
+    asarray: Callable[[Any], Any] = _cupy().asarray if int(with_cupy) else itself
     with connect(path) as client:
         answer("ready")
         found: list[Any] = []
@@ -93,10 +93,6 @@ def _check_all(found: list[Any]) -> None:
         check(each)
     del each
     found.clear()
-
-
-def _itself(array: Any) -> Any:
-    return array
 
 
 def _cupy() -> Any:

@@ -20,43 +20,9 @@ from .groups import Libraries, Rows
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-    from typing import Any, Protocol
+    from typing import Any
 
     from .driver import Driver
-
-    class Toolkit(Protocol):
-        """What a chain's modules call: streams, arrays of COUNT float32, a kernel and copies."""
-
-        name: str
-
-        def on(self, device: int) -> AbstractContextManager[Any]:
-            """The device is the thread's current one."""
-
-        def stream(self, device: int) -> Any:
-            """A new stream."""
-
-        def external(self, handle: int, device: int) -> Any:
-            """Somebody's stream."""
-
-        def pinned(self) -> Any:
-            """A new array of the host."""
-
-        def array(self, device: int) -> Any:
-            """A new array of a device."""
-
-        def upload(self, stream: Any, to: Any, source: Any) -> None:
-            """Enqueue a copy from the host."""
-
-        def download(self, stream: Any, to: Any, source: Any) -> None:
-            """Enqueue a copy to the host."""
-
-        def launch(self, stream: Any, to: Any, source: Any, add: int, nanoseconds: int) -> None:
-            """Enqueue a kernel that lasts a time, and then writes 2 * source + add."""
-
-        def wait(self, stream: Any) -> None:
-            """Block until all on the stream is over."""
-
 
 COUNT = 4096
 EVENTS, QUICK_EVENTS = 1000, 40
@@ -79,7 +45,7 @@ extern "C" __global__ void delayed(float *to, const float *from, int n, float ad
 
 
 class ByCuPy:
-    """The toolkit of CuPy's."""
+    """What a chain's modules call, by CuPy: streams, float32 arrays, a kernel and copies."""
 
     name = "cupy"
 
@@ -158,7 +124,7 @@ class Work:
 class Lane:
     """What one event after the other uses on a device, as written by hand."""
 
-    def __init__(self, kit: Toolkit, device: int) -> None:
+    def __init__(self, kit: ByCuPy, device: int) -> None:
         self.kit, self.device, self.stream = kit, device, kit.stream(device)
         self.before, self.after = kit.pinned(), kit.pinned()
         self.arrays = [kit.array(device) for _ in range(KERNELS + 1)]
@@ -180,7 +146,7 @@ class Lane:
         return work.check(event, float(self.after.sum(dtype="f8")))
 
 
-def naive(kit: Toolkit, work: Work, devices: int) -> int:
+def naive(kit: ByCuPy, work: Work, devices: int) -> int:
     """One event after the other, waiting for each module; how many were right."""
     lane = Lane(kit, 0)
     right = 0
@@ -190,7 +156,7 @@ def naive(kit: Toolkit, work: Work, devices: int) -> int:
     return right
 
 
-def in_turns(kit: Toolkit, work: Work, devices: int) -> int:
+def in_turns(kit: ByCuPy, work: Work, devices: int) -> int:
     """One thread and as many streams as events in flight, which are used in turns."""
     lanes = [Lane(kit, i % devices) for i in range(IN_FLIGHT * devices)]
     busy: deque[tuple[Lane, int]] = deque()
@@ -206,7 +172,7 @@ def in_turns(kit: Toolkit, work: Work, devices: int) -> int:
     return right + sum(lane.end(work, old) for lane, old in busy)
 
 
-def on_threads(kit: Toolkit, work: Work, devices: int) -> int:
+def on_threads(kit: ByCuPy, work: Work, devices: int) -> int:
     """A thread and a stream for each event in flight; a thread waits for its stream."""
     count = IN_FLIGHT * devices
     lanes: SimpleQueue[Lane] = SimpleQueue()
@@ -228,7 +194,7 @@ def _nothing() -> None:
     """Go on."""
 
 
-def modules_of(kit: Toolkit, work: Work) -> list[Any]:
+def modules_of(kit: ByCuPy, work: Work) -> list[Any]:
     """The chain as modules."""
     from hamr.hetero import Producer, module
 
@@ -302,7 +268,7 @@ def modules_of(kit: Toolkit, work: Work) -> list[Any]:
     return [make, First(), *kernels, Download(f"kernel{KERNELS - 1}"), check]
 
 
-def pipeline(kit: Toolkit, work: Work, devices: int, told: dict[str, Any] | None = None) -> int:
+def pipeline(kit: ByCuPy, work: Work, devices: int, told: dict[str, Any] | None = None) -> int:
     """The chain by hamr.hetero; ``told`` gets what each module took, in microseconds a call."""
     from hamr import hetero
 
@@ -330,7 +296,7 @@ def chains(lib: Libraries, driver: Driver) -> Iterator[Rows]:
     yield from groups_of(kit, events, min(ROUNDS, lib.settings.rounds), driver.count)
 
 
-def groups_of(kit: Toolkit, events: int, rounds: int, devices: int) -> Iterator[Rows]:
+def groups_of(kit: ByCuPy, events: int, rounds: int, devices: int) -> Iterator[Rows]:
     """One device beside those written by hand, beside the naive way, and two devices."""
     work = Work(events)
     told: dict[str, Any] = {}
@@ -371,7 +337,7 @@ def groups_of(kit: Toolkit, events: int, rounds: int, devices: int) -> Iterator[
 
 
 def _measured(
-    kit: Toolkit, work: Work, ways: dict[str, Any], devices: int, rounds: int
+    kit: ByCuPy, work: Work, ways: dict[str, Any], devices: int, rounds: int
 ) -> dict[str, list[float]]:
     """Microseconds for an event by each way in turns; a RuntimeError if a checksum is wrong."""
     took: dict[str, list[float]] = {name: [] for name in ways}

@@ -13,7 +13,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.shared_memory import SharedMemory
 
 from .children import Child, answer, told
-from .groups import MIB, Rows, size_text
+from .groups import MIB, Rows, rows_of, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _hand_by_handle(
 def _hand_by_name(connection: socket.socket, nbytes: int, together: int) -> list[int]:
     found = []
     with ExitStack() as stack:
-        made = [stack.enter_context(_shared_memory(nbytes)) for _ in range(together)]
+        made = [stack.enter_context(shared_memory(nbytes, FILL)) for _ in range(together)]
         for memory in made:
             start = time.perf_counter_ns()
             connection.send(memory.name.encode())
@@ -101,14 +101,19 @@ def _hand_by_name(connection: socket.socket, nbytes: int, together: int) -> list
     return found
 
 
+def bytes_of(memory: SharedMemory) -> memoryview:
+    """The bytes of memory that is not closed."""
+    found = memory.buf
+    assert found is not None
+    return found[: memory.size]
+
+
 @contextmanager
-def _shared_memory(nbytes: int) -> Iterator[SharedMemory]:
+def shared_memory(nbytes: int, fill: int = 0) -> Iterator[SharedMemory]:
+    """New memory of bytes that are written already."""
     memory = SharedMemory(create=True, size=nbytes)
     try:
-        found = memory.buf
-        assert found is not None  # it is closed
-        found[:] = bytes([FILL]) * memory.size
-        del found
+        bytes_of(memory)[:] = bytes([fill]) * memory.size
         yield memory
     finally:
         memory.close()
@@ -168,13 +173,14 @@ def _asarray(way: str) -> Callable[[Any], Any]:
     try:
         library = import_module("numpy" if way == "shared" else "cupy")
     except ImportError:
-        return _itself
+        return itself
     library.zeros(1)
     found: Callable[[Any], Any] = library.asarray
     return found
 
 
-def _itself(array: Any) -> Any:
+def itself(array: Any) -> Any:
+    """The array that was opened."""
     return array
 
 
@@ -187,13 +193,9 @@ def on_host(nbytes: int, quick: bool) -> Rows:
 
     def rows() -> list[dict[str, Any]]:
         rounds = _QUICK_ROUNDS if quick else _ROUNDS
-        found: list[dict[str, Any]] = []
-        for operation, way in ways.items():
-            value = round(statistics.median(took(nbytes, rounds + 1, way)[1:]), 3)
-            row: dict[str, Any] = {"operation": operation, "value": value}
-            if found:
-                row["ratio"] = round(value / found[0]["value"], 3)
-            found.append(row)
-        return found
+        return rows_of(
+            (operation, statistics.median(took(nbytes, rounds + 1, way)[1:]))
+            for operation, way in ways.items()
+        )
 
     return Rows(f"hand {size_text(nbytes)} of the host over to another process", "us", rows)

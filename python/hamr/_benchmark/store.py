@@ -11,8 +11,8 @@ from functools import partial
 from multiprocessing.shared_memory import SharedMemory
 
 from .children import Child, answer, serving, told
-from .groups import GIB, KIB, MIB, Case, Group, Rows, size_text
-from .share import on_host as handed_over
+from .groups import GIB, KIB, MIB, Case, Group, Rows, rows_of, size_text
+from .share import bytes_of, on_host as handed_over, shared_memory
 from .store_waiting import TITLE, rows as _beside_waiting
 
 TYPE_CHECKING = False
@@ -100,7 +100,7 @@ def _gets(client: Any, sizes: list[int], stack: ExitStack) -> list[Case]:
     for nbytes in sizes:
         id = client.put(np.ones(nbytes, "u1"))
         stack.callback(client.delete, id)
-        peer = stack.enter_context(_shared_memory(nbytes))
+        peer = stack.enter_context(shared_memory(nbytes))
         text = size_text(nbytes)
         get: Callable[[], Any] = partial(client.get, id)
         cases += [
@@ -108,23 +108,6 @@ def _gets(client: Any, sizes: list[int], stack: ExitStack) -> list[Case]:
             Case(f"SharedMemory(name), close(), {text}", partial(_open_by_name, peer.name)),
         ]
     return cases
-
-
-@contextmanager
-def _shared_memory(nbytes: int) -> Iterator[SharedMemory]:
-    memory = SharedMemory(create=True, size=nbytes)
-    try:
-        _bytes_of(memory)[:] = bytes(nbytes)  # its pages are there
-        yield memory
-    finally:
-        memory.close()
-        memory.unlink()
-
-
-def _bytes_of(memory: SharedMemory) -> memoryview:
-    found = memory.buf
-    assert found is not None  # it is closed
-    return found[: memory.size]
 
 
 def _open_by_name(name: str) -> None:
@@ -156,15 +139,9 @@ def _lives(path: str, count: int, quick: bool) -> list[dict[str, Any]]:
                 times = [[int(part) for part in child.line().split()] for child in group]
                 nanoseconds = max(end for _, end in times) - min(start for start, _ in times)
                 took[kind].append(nanoseconds / 1e3 / cycles / count)
-    rows: list[dict[str, Any]] = []
-    for kind, values in took.items():
-        value = statistics.median(values)
-        row: dict[str, Any] = {"operation": _NAMES[kind], "value": round(value, 3)}
-        if rows:
-            row["ratio"] = round(value / rows[0]["value"], 3)
-        if kind == "hamr" and count == max(PROCESSES):
-            row |= {"limit": CYCLE_LIMIT, "met": value <= CYCLE_LIMIT}
-        rows.append(row)
+    rows = rows_of((_NAMES[kind], statistics.median(values)) for kind, values in took.items())
+    if count == max(PROCESSES):
+        rows[1] |= {"limit": CYCLE_LIMIT, "met": rows[1]["value"] <= CYCLE_LIMIT}
     return rows
 
 
@@ -191,9 +168,9 @@ def _life_of(kind: str, path: str) -> Iterator[Callable[[], None]]:
 
     def in_shared_memory() -> None:
         made = SharedMemory(create=True, size=SMALL)
-        _bytes_of(made)[:SMALL] = data
+        bytes_of(made)[:SMALL] = data
         found = SharedMemory(made.name)
-        check(_bytes_of(found))
+        check(bytes_of(found))
         found.close()
         made.close()
         made.unlink()

@@ -184,11 +184,6 @@ def code_of(error: BaseException) -> int:
     return UNKNOWN
 
 
-def status_of(error: BaseException | None) -> cudaError_t:
-    """The status for one of hamr's exceptions, and success for None."""
-    return _NONE if error is None else cudaError_t(code_of(error))
-
-
 def failed(code: int) -> cudaError_t:
     """A status that is the calling thread's last error from now on."""
     status = cudaError_t(code)
