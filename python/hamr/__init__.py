@@ -1,6 +1,6 @@
 """Memory that any device and any array library can share.
 
-Producers and consumers declare where they touch data; hamr leaves it in place,
+Producers and consumers declare where they use data; hamr leaves it in place,
 or moves it when it must. ``hamr.buffer(array)`` shares an array's memory,
 ``hamr.Buffer(shape, dtype, allocator)`` takes new memory, and
 ``numpy.asarray(buffer.get_host_accessible())`` shares it with NumPy.
@@ -232,8 +232,8 @@ __all__ = [
 ]
 
 
-#: Where the names are that are imported when they are first used; those of ``__all__``
-#: that are not here are upstream's.
+#: The modules of names that are imported when they are first used. Names of ``__all__`` that
+#: are not here are upstream's.
 _LATE = {
     "_C_API": "_native",
     "Event": "_base.stream",
@@ -270,7 +270,7 @@ _LATE = {
 }
 _UPSTREAM = "_upstream.functions"
 
-#: Public, but not of ``__all__``: ``from hamr import *`` must not take NumPy's names away from
+#: Public, but not in ``__all__``: ``from hamr import *`` must not replace NumPy's names in
 #: upstream's scripts.
 _NOT_STARRED = (
     "array",
@@ -289,7 +289,7 @@ _LATE.update(dict.fromkeys(_NOT_STARRED, "_buffer.making"))
 
 if TYPE_CHECKING:
     __version__: str
-else:  # hidden: checkers take every name for one that a __getattr__ has
+else:  # hidden: to checkers a __getattr__ would have every name
 
     def __getattr__(name):
         if name == "__version__":
@@ -312,7 +312,7 @@ del TYPE_CHECKING
 
 
 def _public(value: "Any") -> "Any":
-    """A class or function, which says from now on that it is where users find it."""
+    """A class or function, after its ``__module__`` is set to where users find it."""
     if getattr(value, "__module__", "").startswith("hamr._"):
         value.__module__ = __name__
     return value
@@ -322,8 +322,8 @@ for _name in __all__:
     if _name in globals():
         _public(globals()[_name])
 
-# What pickles name: that of protocols below 5 is version 0.2's, which reads them, too. As an
-# attribute hamr.buffer is the function.
+# The names in pickles. Protocols below 5 use version 0.2's name, so that it can read them, too.
+# As an attribute hamr.buffer is the function.
 _rebuild.__module__ = "hamr.buffer"
 _rebuild_shared.__module__ = "hamr"
 modules["hamr.buffer"] = modules["hamr._buffer.buffers"]

@@ -4,5 +4,5 @@ import sys
 
 from .cli import main
 
-if __name__ == "__main__":  # and not for tools that import every module to look at it
+if __name__ == "__main__":  # tools may import this module without running it
     sys.exit(main())

@@ -87,20 +87,20 @@ def information() -> dict[str, Any]:
 
 
 def _add_facts(name: str, backend: dict[str, Any]) -> None:
-    """What takes asking each device."""
+    """Add the facts for which each device must be asked."""
     import hamr._native as _native
 
     from ._base.library import core
     from ._tuning.settings import plain_report, report_of
 
-    with contextlib.suppress(ValueError):  # it is not the vendor's alone
+    with contextlib.suppress(ValueError):  # not every backend has a vendor's library
         backend["library"] = core().Library(name)
     devices = backend["devices"]
     for i, device in enumerate(devices):
         try:
             device["memory_free"] = str(_native.memory_info(name, i)[0])
         except ValueError:
-            pass  # the runtime cannot tell
+            pass  # the runtime does not know
         except (RuntimeError, MemoryError) as error:
             device.setdefault("error", str(error))
     reports = [report_of(name, i) for i in range(len(devices))]
@@ -115,10 +115,10 @@ def _add_facts(name: str, backend: dict[str, Any]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; the result is the exit status.
+    """Run a command. Returns the exit status.
 
-    Where nobody reads what it prints any more, as in ``hamr info | head -1``, it ends quietly, with
-    the status that a shell gives a program ended by SIGPIPE.
+    If nobody reads the output any more, as in ``hamr info | head -1``, it ends quietly, with the
+    status that a shell gives to a program that SIGPIPE has ended.
     """
     try:
         try:
@@ -130,7 +130,7 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         if not _nobody_reads():
             raise
-        with open(os.devnull, "wb") as nowhere:  # what is left is flushed at exit
+        with open(os.devnull, "wb") as nowhere:  # the rest is flushed there at exit
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     return status
@@ -256,7 +256,7 @@ def _bench(bench: argparse.ArgumentParser, given: argparse.Namespace) -> int:
 
 
 class _Version(argparse.Action):
-    """Ask the library, which has to be loaded for it, only when it is wanted."""
+    """Print the version. The library, which has it, is loaded only then."""
 
     def __init__(self, option_strings: list[str], dest: str, **named: Any) -> None:
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **named)
@@ -278,7 +278,7 @@ def _size(text: str) -> int:
 
 
 def _unwritable(path: str) -> str | None:
-    """Why a file cannot be written; None if it can. Nothing is left behind."""
+    """Why a file cannot be written; None if it can. No file is left behind."""
     there = os.path.lexists(path)
     try:
         with open(path, "a", encoding="utf-8"):
@@ -307,9 +307,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     lines += ["element types: " + ", ".join(facts["elements"])]
     lines += ["processors: " + _processors_text(facts["processors"]), "", "pools"]
     for name, pool in facts["pools"].items():
-        words = (
-            "keeps at most" if name == "host" else "limit"
-        )  # of the host that is no limit of use
+        words = "keeps at most" if name == "host" else "limit"  # the host's does not limit use
         limit = "no limit" if pool["limit"] is None else f"{words} {pool['limit']}"
         figures = (f"{key} {value}" for key, value in pool.items() if key != "limit")
         lines.append(f"  {name}: {limit}, {', '.join(figures)}")

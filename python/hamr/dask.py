@@ -1,7 +1,7 @@
-"""For Dask: the size of buffers, and their device memory in transports that take it.
+"""For Dask: the size of buffers, and device memory for transports that accept it.
 
 Host memory needs nothing of this: ``distributed`` pickles with protocol 5, so that
-buffers leave and arrive without a copy.
+buffers are sent and received without a copy.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def memory_of(array: _native.Array) -> int:
 
 
 def register_cuda() -> None:
-    """Let ``distributed`` send CUDA memory as it is, where its transport can (UCX).
+    """Let ``distributed`` send CUDA memory in place, if its transport can (UCX).
 
-    Both sides must have called it: the client by itself, workers by
-    ``dask worker --preload hamr.dask``. By other transports, and without this, device
-    memory travels through the host.
+    Both sides must call it: the client by itself, workers by
+    ``dask worker --preload hamr.dask``. Other transports, and programs without this call, send
+    device memory through the host.
     """
     from importlib import import_module
 
@@ -57,9 +57,9 @@ def dask_setup(server: Any) -> None:
 def to_frames(source: Buffer) -> tuple[dict[str, Any], list[Buffer]]:
     """A header for msgpack, and a frame: the bytes of the elements, in place on the device.
 
-    They are ready: who takes the frame need not wait for a stream. Memory that is not
-    a CUDA device's, and a subclass, which has more than elements, are
-    NotImplementedError, on which Dask goes on to pickle.
+    They are ready: the receiver of the frame need not wait for a stream. NotImplementedError
+    for memory that is not a CUDA device's, and for a subclass, which has more than elements.
+    Dask then uses pickle.
     """
     if type(source) is not Buffer:
         raise NotImplementedError(f"{type(source).__name__}, a subclass of Buffer, is pickled")
@@ -82,7 +82,7 @@ def to_frames(source: Buffer) -> tuple[dict[str, Any], list[Buffer]]:
 
 
 def from_frames(header: dict[str, Any], frames: list[Any]) -> Buffer:
-    """The buffer whose bytes were received: it shares the frame's memory, wherever that is."""
+    """The buffer of received bytes. It shares the frame's memory, wherever that is."""
     (frame,) = frames
     given = buffer(frame)
     shape = tuple(header["shape"])

@@ -163,4 +163,4 @@ def test_the_real_thing(tmp_path):
     assert staging(HAMR_TUNING=path)["tuning"]["source"] == "in force"
     done = run("tune", "--quick", "--dry-run", HAMR_TUNING=path, HAMR_PINNED_LIMIT="1000")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "there is no page-locked memory to be had" in done.stderr
+    assert "no page-locked memory is available" in done.stderr

@@ -1,1 +1,1 @@
-"""What hamr tells of itself: counters and traces."""
+"""What hamr reports about itself: counters, traces and checks."""

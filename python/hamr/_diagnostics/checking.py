@@ -1,4 +1,4 @@
-"""The detector of memory that is used wrongly: HAMR_CHECK and ``check_memory``."""
+"""The detector of misused memory: HAMR_CHECK and ``check_memory``."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ SETTING = "HAMR_CHECK"
 KEPT = "HAMR_CHECK_BYTES"
 _CUPTI_FILES = "HAMR_CUPTI_FILES"
 _USUAL = "256MiB"
-_INTERVAL = 250  # milliseconds between looks for what was found
-_MOST_FRAMES = 12  # of a stack, in words
+_INTERVAL = 250  # milliseconds between two looks for misuses
+_MOST_FRAMES = 12  # of a stack that is shown in a message
 
 _raises = False
-_checked = 0  # the process whose memory is
-#: Of who has taken what was found, until that is told.
+_checked = 0  # the process whose memory is checked
+#: Held by a thread that has taken misuses, until it has reported them.
 _telling = threading.RLock()
 
 
 class MemoryMisuse(RuntimeWarning):
-    """Memory was used after it had been given back, or by work that is not in order with other.
+    """Memory was used after its release, or by work that is not ordered with other work.
 
-    ``kind`` is what was done: "written" to freed memory; "freed" a second time, by a library;
-    "used", where work was enqueued that has the address of freed memory; and "unordered", where
-    work was enqueued beside other work on the same bytes that writes, or that it writes over, and
-    nothing makes one come after the other. ``library`` had the memory: "hamr", "cupy", "torch" or
-    "numba", and "any" where a library freed what none has; ``allocator`` by name, ``device`` (-1 is
-    the host), ``address`` and ``size`` in bytes. ``offset`` is that of the first byte that was
-    written or used, ``written`` how many were written at least, ``value`` what the first one is.
-    ``allocated``, ``freed`` and, of a second release, ``freed_again`` have ``thread``, ``time``
-    (seconds since 1970) and ``stack``, the innermost frame first, or None where that is not known.
-    ``stream`` is the one that the release was ordered on. ``used`` and ``earlier``, of work, have
-    the same, and its ``name``, ``stream`` and ``access``: "reads", "writes" or "may write".
+    ``kind`` is the misuse: "written", to freed memory; "freed", a second time, by a library;
+    "used", if work with the address of freed memory was enqueued; "unordered", if two pieces of
+    work on the same bytes were enqueued, at least one of them writes, and nothing orders them.
+    ``library`` had the memory: "hamr", "cupy", "torch" or "numba", or "any" if a library freed
+    memory that none has. ``allocator`` is a name, ``device`` a number (-1 is the host);
+    ``address`` and ``size`` are in bytes. ``offset`` is that of the first byte that was written or
+    used, ``written`` the least number of written bytes, and ``value`` the first of them.
+    ``allocated``, ``freed`` and, for a second release, ``freed_again`` have ``thread``, ``time``
+    (seconds since 1970) and ``stack``, the innermost frame first; None stands for what is not
+    known. ``stream`` is the stream of the release. ``used`` and ``earlier`` describe work: they
+    have the same, and ``name``, ``stream`` and ``access``: "reads", "writes" or "may write".
     """
 
     kind: str
@@ -68,22 +68,22 @@ class MemoryMisuse(RuntimeWarning):
 
 
 def check_memory() -> list[MemoryMisuse]:
-    """Look whether memory was used wrongly, and return what was found.
+    """Check whether memory was misused, and return the misuses.
 
-    For processes that HAMR_CHECK=1 was set for, before hamr was imported, else RuntimeError. What
-    is given back is then filled with a pattern, in the order of its stream, and kept, up to
-    HAMR_CHECK_BYTES (256MiB); it is looked at when there is more, or no other memory, by this
-    call, and at exit. A library that frees memory of hamr's a second time is found, too. Where
-    CUPTI is there, work of all libraries on memory that hamr has, or had, is looked at when it is
-    enqueued: see ``checked_backends``. Each misuse is told once: as a warning, a MemoryMisuse,
-    soon after it was found if nobody calls this. With HAMR_CHECK=raise this call raises the first
-    one, which has the others as its notes.
+    It needs HAMR_CHECK=1 from before hamr was imported; else it is a RuntimeError. With that
+    setting released memory is filled with a pattern, in the order of its stream, and kept, up to
+    HAMR_CHECK_BYTES (256MiB). It is checked when more is kept, when memory runs out, by this call,
+    and at exit. A second release of hamr's memory by a library is found as well. With CUPTI, work
+    of all libraries on memory that hamr has, or had, is checked when it is enqueued: see
+    ``checked_backends``. Each misuse is reported once: as a warning, a MemoryMisuse, soon after it
+    was found, unless this call returns it. With HAMR_CHECK=raise this call raises the first misuse,
+    with the others as its notes.
     """
     if _checked != os.getpid():
         raise RuntimeError(f"memory is not checked here: set {SETTING}=1 before hamr is imported")
     found = _read(core().CheckMemory())
     with _telling:
-        pass  # what was found before, and another thread tells of, has been told when this returns
+        pass  # another thread may still report earlier misuses: wait until it has
     if found and _raises:
         for other in found[1:]:
             found[0].add_note(str(other))
@@ -93,9 +93,9 @@ def check_memory() -> list[MemoryMisuse]:
 
 
 def checked_backends() -> dict[str, str]:
-    """Whether work on memory of a backend is looked at: "" by its name, or why it is not.
+    """Whether work on a backend's memory is checked: by its name "", or the reason why it is not.
 
-    Of those whose memory there was since the process began, and whose runtimes can tell of work at
+    It has the backends whose memory was used in this process, and whose runtimes can report work at
     all: "cuda", by CUPTI. RuntimeError as for ``check_memory``.
     """
     if _checked != os.getpid():
@@ -105,7 +105,7 @@ def checked_backends() -> dict[str, str]:
 
 
 def start_if_asked() -> None:
-    """Begin where HAMR_CHECK says so; what is wrong is told on standard error."""
+    """Begin if HAMR_CHECK says so. Errors go to standard error."""
     global _raises, _checked
     said = os.environ.get(SETTING, "")
     if said in ("", "0"):
@@ -136,7 +136,7 @@ def start_if_asked() -> None:
 
 
 def _watch() -> None:
-    """Warn of what was found, and look at stacks of threads that wait in the core for it."""
+    """Warn of misuses, and read the stacks of threads that wait for that in the core."""
     while _checked == os.getpid():
         asked = core().AskedForStack(_INTERVAL)
         if asked:
@@ -148,7 +148,7 @@ def _watch() -> None:
 
 
 def _stack_of(native: int) -> int:
-    """The number of a thread's stack, by the system's number of it; 0 if it is not Python's."""
+    """The number of the stack of a thread with a system's number; 0 if it is not Python's."""
     for thread in threading.enumerate():
         if thread.native_id == native and thread.ident is not None:
             frame = sys._current_frames().get(thread.ident)
@@ -162,11 +162,11 @@ def _warn(found: list[MemoryMisuse]) -> None:
         frame = frame.f_back or frame
     for each in found:
         try:
-            # With a registry of its own: each is another one, though their lines look alike.
+            # With a registry of its own, since Python would show only one of several on a line.
             warnings.warn_explicit(
                 each, None, frame.f_code.co_filename, frame.f_lineno, registry={}
             )
-        except MemoryMisuse:  # an error, by the program's filters: nobody calls who could be told
+        except MemoryMisuse:  # an error by the program's filters: no caller could catch it
             print(f"hamr: {each}", file=sys.stderr)
 
 
@@ -181,7 +181,7 @@ def _read(text: str) -> list[MemoryMisuse]:
     return found
 
 
-#: Where a line has numbers of stacks: of the allocation, the releases, and work.
+#: The columns of a line with numbers of stacks: of the allocation, the releases, and work.
 _STACKS = 11, 14, 17, 20, 25
 _ACCESS = "may write", "reads", "writes"
 

@@ -1,4 +1,4 @@
-"""What a snapshot of memory has."""
+"""The contents of a snapshot of memory."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from .._base.held_memory import Held
 
     class Frame(TypedDict):
-        """A line of Python code that was on the way to an allocation."""
+        """A line of Python code in the stack of an allocation."""
 
         filename: str
         name: str
         line: int
 
     class Allocation(TypedDict):
-        """Memory that is in use. What is None was not recorded."""
+        """Memory that is in use. None stands for what was not recorded."""
 
         library: str
         allocator: str
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         action: str
 
     class Segment(TypedDict):
-        """Memory that a pool has from a driver: address, bytes and whether lent of each piece."""
+        """Memory that a pool has from a driver; each block is (address, bytes, whether lent)."""
 
         allocator: str
         device: int
@@ -50,12 +50,12 @@ if TYPE_CHECKING:
 
 
 def place_of(allocator: str, device: int) -> str:
-    """A device as "cuda:0"; "host"."""
+    """A device's name, such as "cuda:0", or "host"."""
     return "host" if device < 0 else f"{backend_of(Allocator[allocator])}:{device}"
 
 
 class Contents:
-    """What ``MemorySnapshot`` has, which says what that is."""
+    """The contents of a ``MemorySnapshot``, described there."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Contents:
         self.pid = os.getpid()
 
     def by_library(self) -> dict[str, dict[str, int]]:
-        """The bytes in use, by library and then by device, as "cuda:0", or "host"."""
+        """The bytes in use, by library and then by device, such as "cuda:0", or "host"."""
         found: dict[str, dict[str, int]] = {}
         for a in self.allocations:
             place = place_of(a["allocator"], a["device"])
@@ -83,6 +83,6 @@ class Contents:
         return found
 
     def plain(self) -> dict[str, Any]:
-        """All of it in dicts and lists, as JSON has them."""
+        """All of it as dicts and lists, for JSON."""
         names = ("allocations", "events", "segments", "devices", "dropped", "time", "pid")
         return {name: getattr(self, name) for name in names}

@@ -1,4 +1,4 @@
-"""``hamr memory``: what memory running processes have."""
+"""``hamr memory``: the memory of running processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Print what was asked for; the result is the exit status."""
+    """Print what was asked for. Returns the exit status."""
     if given.write is not None:
         try:
             ending_of(given.write)

@@ -1,4 +1,4 @@
-"""A snapshot as a page of its own: what was in use over time, by library, and in pools."""
+"""A snapshot as an HTML page: memory in use over time, by library, and in pools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .contents import Allocation, Contents, MemoryEvent, Segment
 
 _WIDTH, _HEIGHT = 960, 240
-_MOST_STEPS = 2000  # of a line: more are too small to be seen
+_MOST_STEPS = 2000  # of a line: more cannot be seen
 _MOST_SEGMENTS = 200
 _MOST_ROWS = 100
 _COLOURS = {"hamr": "#3b6ea5", "cupy": "#5a9e4b", "torch": "#d2603a", "numba": "#8a63a8"}
@@ -29,7 +29,7 @@ p.note{color:#555}text{font-size:12px}
 
 
 def page(snapshot: Contents) -> str:
-    """The page: it asks no other host for anything."""
+    """The page. It loads nothing from other hosts."""
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(snapshot.time))
     parts = [
         "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'>",
@@ -82,7 +82,7 @@ def _libraries(snapshot: Contents) -> str:
 
 
 def _series(events: list[MemoryEvent]) -> dict[str, dict[str, list[tuple[float, int]]]]:
-    """The bytes that came and went, from zero on, by place and library, at each time."""
+    """The bytes in use at each time, relative to the first, by place and library."""
     found: dict[str, dict[str, list[tuple[float, int]]]] = {}
     for event in events:
         place = place_of(event["allocator"], event["device"])
@@ -135,7 +135,7 @@ def _timeline(snapshot: Contents) -> str:
 
 
 def _path(line: list[tuple[float, int]], first: float, last: float, low: int, high: int) -> str:
-    """Steps; of those too near to be told apart the highest and the last."""
+    """A path of steps. Of steps that are too near each other it has the highest and the last."""
     step = max(1, -(-len(line) // _MOST_STEPS))
     shown = [(first, 0)]
     for i in range(0, len(line), step):

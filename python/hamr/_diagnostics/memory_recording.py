@@ -1,4 +1,4 @@
-"""What is done with memory in a part of a program: ``record_memory`` and ``track``."""
+"""Recording the use of memory in a part of a program: ``record_memory`` and ``track``."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _ANY_DEVICE = -2  # for the core
 
 
 class record_memory:  # noqa: N801 -- users write it as a function
-    """Record what is done with memory within ``with``, and write it at the end.
+    """Record the use of memory inside a ``with`` block, and write the record at the end.
 
     ``path`` ends in ``.html``, ``.pickle`` or ``.json``, see ``MemorySnapshot.write``; with None
-    nothing is written. ``snapshot`` is there after the end, and has the events: the newest
-    ``most`` of them. ``stacks=False`` leaves out the Python stacks, which cost most. What threads
-    do counts, too. RuntimeError if memory is being recorded already; OSError, at the beginning
-    where that is seen, if the file cannot be written. A forked child records nothing.
+    nothing is written. After the end ``snapshot`` has the events: the newest ``most`` of them.
+    ``stacks=False`` leaves out the Python stacks, which cost most. All threads are recorded.
+    RuntimeError if memory is being recorded already; OSError if the file cannot be written, at the
+    beginning if possible. A forked child records nothing.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class record_memory:  # noqa: N801 -- users write it as a function
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if self._pid != os.getpid():
-            return  # a forked child, which has no record of its own
+            return  # a forked child has no record
         try:
             self._end()
         except Exception as failed:
@@ -111,14 +111,14 @@ def _after_fork_in_child() -> None:
 
 
 class track:  # noqa: N801 -- users write it as a function
-    """Count the memory that is allocated within ``with``, by all threads.
+    """Count the memory that all threads allocate inside a ``with`` block.
 
-    ``allocated`` is how many bytes were allocated, ``allocations`` how often, ``freed`` how many
-    bytes were given back, whenever they were allocated, and ``peak`` by how many bytes there were
-    more in use at once than at the beginning, at most. They may be read within, too. ``device`` is
-    a device, or "cpu"; ``library`` "hamr", "cupy", "torch" or "numba"; without them all memory
-    counts. Regions may be nested, and overlap. RuntimeError if it is entered a second time before
-    its end; ForkError in a child that was forked within.
+    ``allocated`` is how many bytes were allocated, ``allocations`` how often; ``freed`` is how many
+    bytes were released, whenever they were allocated; ``peak`` is the largest increase of the bytes
+    in use since the beginning. They may be read inside the block, too. ``device`` is a device or
+    "cpu", ``library`` is "hamr", "cupy", "torch" or "numba"; without them all memory counts. Blocks
+    may be nested, and overlap. RuntimeError if it is entered again before its end; ForkError in a
+    child that was forked inside.
     """
 
     def __init__(self, device: Device | None = None, library: str | None = None) -> None:
@@ -169,12 +169,12 @@ class track:  # noqa: N801 -- users write it as a function
 
     @property
     def freed(self) -> int:
-        """Bytes that were given back, whenever they were allocated."""
+        """Bytes that were released, whenever they were allocated."""
         return self._now()[2]
 
     @property
     def peak(self) -> int:
-        """By how many bytes there were more in use at once than at the beginning, at most."""
+        """The largest increase of the bytes in use since the beginning."""
         return self._now()[3]
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""A process that opted in tells others of the same user what memory it has: ``serve_memory``."""
+"""``serve_memory``: a process lets others of the same user ask what memory it has."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def folder() -> str:
 def check_folder(path: str) -> None:
     """Raise PermissionError for a folder that is another user's, or that others can enter.
 
-    It may be a link, but none that another user could have lead elsewhere.
+    It may be a link, but not one that another user could change.
     """
     owner = os.lstat(path).st_uid
     if owner not in (os.getuid(), 0):
@@ -71,12 +71,12 @@ class MemoryServer:
         check_folder(home)
         self.path = os.path.join(home, f"{os.getpid()}.sock")
         self._pid = os.getpid()
-        self._spare = -1  # a descriptor for a peer when there is no other; the thread's
+        self._spare = -1  # a descriptor that is freed for a peer when there is no other
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self.path)  # of an earlier process of this number
-            self._socket.bind(self.path)  # nobody else can enter the folder meanwhile
+            self._socket.bind(self.path)  # nobody else can enter the folder
             os.chmod(self.path, 0o600)
             self._socket.listen(8)
         except BaseException:
@@ -108,7 +108,7 @@ class MemoryServer:
                 self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def _make_room(self) -> None:
-        """The process has run out of descriptors, as a rule: whoever asks must not wait for it."""
+        """Free a descriptor: mostly the process has none left, and the peer must not wait."""
         if not self._end_spare():
             time.sleep(_PAUSE)
 
@@ -119,7 +119,7 @@ class MemoryServer:
         return spare >= 0
 
     def close(self) -> None:
-        """End it, and remove the socket; twice is harmless, as in a forked child."""
+        """End it, and remove the socket. Harmless twice, and in a forked child."""
         if self._pid != os.getpid():
             return
         with contextlib.suppress(OSError):
@@ -129,7 +129,7 @@ class MemoryServer:
             os.remove(self.path)
 
     def forget(self) -> None:
-        """In a forked child: the socket is the parent's."""
+        """Close the socket in a forked child: it is the parent's."""
         self._socket.close()
         self._end_spare()
 
@@ -151,9 +151,9 @@ def _answer() -> bytes:
 def serve_memory() -> MemoryServer:
     """Let ``hamr memory``, run by the same user, ask this process what memory it has.
 
-    It listens on a socket that only the user can reach, until ``close()`` or the process's end;
-    called again it returns the same. HAMR_MEMORY=1 does it when hamr is first used. A forked
-    child does not listen. PermissionError where the folder of the sockets is not the user's own.
+    It listens on a socket that only the user can reach, until ``close()`` or the process's end.
+    A second call returns the same server. HAMR_MEMORY=1 does it when hamr is imported. A forked
+    child does not listen. PermissionError if the folder of the sockets is not the user's own.
     """
     global _server
     with _lock:
@@ -164,7 +164,7 @@ def serve_memory() -> MemoryServer:
 
 
 def serve_if_asked() -> None:
-    """``serve_memory`` where HAMR_MEMORY says so; what is wrong is told on standard error."""
+    """Call ``serve_memory`` if HAMR_MEMORY says so. Errors go to standard error."""
     said = os.environ.get(SETTING, "")
     if said in ("", "0"):
         return
@@ -189,7 +189,7 @@ os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def served() -> list[int]:
-    """The processes of this user that can be asked; sockets that nobody serves are removed."""
+    """The processes of this user that can be asked. Sockets of ended processes are removed."""
     home, found = folder(), []
     try:
         check_folder(home)

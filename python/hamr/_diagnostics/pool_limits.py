@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Bytes = SupportsIndex | str | None
 
     class Pool(TypedDict):
-        """What is known of memory that is kept for reuse."""
+        """The figures of a pool, which keeps memory for reuse."""
 
         limit: int | None
         current: int
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         libraries: dict[str, dict[str, int]]
 
 
-#: Whom memory can be for.
+#: The libraries that memory can belong to.
 LIBRARIES = ("hamr", "cupy", "torch", "numba")
 
 #: Backends with pools, which libraries share with hamr.
@@ -49,7 +49,7 @@ _DEFAULT = -2  # for the core: what a limit is at the start
 
 
 def _bytes(name: str, value: Any) -> int:
-    """A number of bytes as a user gave it; None is the limit of the start."""
+    """A number of bytes that a user gave; None is the initial limit."""
     return _DEFAULT if value is None else size_of(name, value, "and None")
 
 
@@ -67,23 +67,23 @@ def set_limit(
 ) -> None:
     """Limit memory in use, or memory that is kept: a number of bytes, a text as "4GiB", or None.
 
-    ``bytes`` is memory in use, of ``device`` or of ``library`` or of both. Of a device, as 0 or
-    "hip:0", it is what hamr takes of it by its allocators together: what is kept for reuse makes
-    room. Of "cpu", or -1, it is the host's memory. ``library`` is whose it is, "hamr", "cupy",
-    "torch" or "numba", by any allocators; without ``device`` it is what that library has on the
-    host and on all devices together. ``pinned`` is CUDA's page-locked memory, as ``bytes`` of a
-    device. More than a limit raises OutOfMemory, or is ordinary memory instead of page-locked;
-    what is in use already stays.
+    ``bytes`` limits memory in use on ``device``, of ``library``, or of both. For a device, such as
+    0 or "hip:0", it limits what hamr takes of it by all allocators together; memory that is kept
+    for reuse is released to make room. "cpu", or -1, is the host's memory. ``library`` is the owner
+    of the memory, "hamr", "cupy", "torch" or "numba", by any allocators; without ``device`` the
+    limit is for the host and all devices together. ``pinned`` limits CUDA's page-locked memory, as
+    ``bytes`` does a device's. A request beyond a limit raises OutOfMemory; for page-locked memory
+    ordinary memory is used instead. Memory that is in use already stays.
 
-    ``kept`` is how much freed ordinary memory of the host is kept for reuse, which refuses nobody
-    memory. What is kept beyond a limit is given back at once, which waits for the device.
+    ``kept`` limits how much freed ordinary host memory is kept for reuse. It never refuses memory.
+    Memory that is kept beyond a limit is released at once, which waits for the device.
 
-    None is what it was at the start; of the host and of a library it is no limit. ``host`` is the
-    older name of ``kept``, and deprecated.
+    None restores the initial limit; for the host and for a library that is no limit. ``host`` is
+    the older name of ``kept``, and deprecated.
     """
     if host is not _UNSAID:
         kept = _renamed(host, kept)
-    wanted = []  # what may be refused first
+    wanted = []  # arguments that may be wrong are read before any limit is set
     if library is not None and not (pinned is _UNSAID and kept is _UNSAID):
         raise ValueError("library is given with pinned or kept: accepted are bytes and device")
     if bytes is _UNSAID:
@@ -106,7 +106,7 @@ def set_limit(
 
 
 def _renamed(host: Any, kept: Any) -> Any:
-    """What was given by the older name of ``kept``."""
+    """The value that was given by the older name of ``kept``."""
     from warnings import warn
 
     if kept is not _UNSAID:
@@ -127,13 +127,13 @@ def _in_use(library: Any, device: Any, count: Any) -> tuple[Any, ...]:
     most = _bytes("bytes", count)
     if library is None and backend in _POOLED:
         return core().LimitPool, int(Allocator[backend]), number, most
-    # Of other memory only hamr itself has any.
+    # Only hamr itself has other memory.
     most = _NO_LIMIT if count is None else most
     return core().LimitLibrary, library or "hamr", backend, number, most
 
 
 def library_limits() -> dict[str, dict[str, int]]:
-    """The limits of libraries, by name and by device, as "cuda:0", "cpu", or "all"."""
+    """The limits of libraries, by name and by device, such as "cuda:0", "cpu", or "all"."""
     found: dict[str, dict[str, int]] = {}
     for line in sorted(core().LibraryLimits().splitlines()):
         library, backend, device, limit, _ = line.split()
@@ -168,12 +168,12 @@ def _name(allocator: Allocator, device: int) -> str:
 
 
 def limits() -> Limits:
-    """The limits of now, in bytes; None is no limit. Devices not yet used are absent.
+    """The present limits, in bytes; None is no limit. Devices that were not used are absent.
 
-    ``kept`` is of freed memory that is kept, which ``host`` is the older name of; all others are of
-    memory in use. Devices are CUDA's; the limits of others are among the figures of ``stats``.
-    ``libraries`` has those of single libraries, by device, as "cuda:0", "cpu", or "all"; the host's
-    is hamr's own of "cpu".
+    ``kept`` limits freed memory that is kept; ``host`` is its older name. All others limit memory
+    in use. Devices are CUDA's; the limits of other devices are among the figures of ``stats``.
+    ``libraries`` has the limits of single libraries, by device, such as "cuda:0", "cpu", or "all".
+    The host's limit is that of "hamr" and "cpu".
     """
     found = pools()
     devices: dict[int, int | None] = {}

@@ -1,4 +1,4 @@
-"""What hamr knows of the machine and of its own memory."""
+"""Facts about the machine, and about hamr's own memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .pool_limits import Pool
 
     class Counters(TypedDict):
-        """What is known of the memory of a space or an allocator."""
+        """The figures of the memory of a space or an allocator."""
 
         live: int
         current: int
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         pools: dict[str, Pool]
 
     class BackendFacts(TypedDict):
-        """What ``backends`` says of each."""
+        """What ``backends`` returns for each backend."""
 
         available: bool
         reason: NotRequired[str]
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         devices: list[dict[str, str]]
 
     class DeviceFacts(TypedDict):
-        """What ``devices`` says of each; what is missing its runtime does not tell."""
+        """What ``devices`` returns for each device, as far as its runtime knows it."""
 
         backend: str
         device: int
@@ -54,19 +54,19 @@ if TYPE_CHECKING:
         multiprocessors: NotRequired[str]
         pci_bus_id: NotRequired[str]
         driver: NotRequired[str]
-        platform: NotRequired[str]  # the vendor's OpenCL or SYCL that the device is of
+        platform: NotRequired[str]  # the vendor's OpenCL or SYCL that has the device
         kind: NotRequired[str]  # gpu, accelerator, cpu or other
         runtime: NotRequired[str]  # what SYCL works by: level_zero, opencl, cuda or hip
         version: NotRequired[str]
         shared_memory: NotRequired[str]  # usm, fine, coarse or none
-        lacks: NotRequired[str]  # the allocators that it does not have
+        lacks: NotRequired[str]  # the allocators that the device does not have
 
 
 _COUNTED = ("live", "current", "peak", "made", "adopted", "kept", "reused")
 
 
 def backends() -> dict[str, BackendFacts]:
-    """Each backend's name, whether it is available or why not, allocators and devices."""
+    """For each backend's name: whether it is available, or why not, its allocators and devices."""
     found: dict[str, BackendFacts] = {}
     for name, reason, tried, allocators, available, count in _native.backends():
         row: Any = {"available": available}
@@ -97,13 +97,13 @@ def stats() -> Statistics:
     now, the most there ever were, the allocations made, the foreign arrays in use, the
     bytes in temporaries that ``b.cached()`` keeps, and how often one of these was
     handed out again. ``allocators``: the same for each allocator. ``references``: how many
-    allocations Python holds. Spaces and allocators never used are absent. What C programs
-    in the process have, by ``hamr.h``, is counted as Python's own is.
+    allocations Python holds. Spaces and allocators that were never used are absent. Memory of C
+    programs in the process, by ``hamr.h``, counts like Python's own.
 
-    ``pools``: of the memory that is kept for reuse, ``pinned``, ``host`` (ordinary memory) and
-    those of devices, as ``cuda:0``, the limit, the bytes in use, the most that were ever taken
-    from the system at once (of ``host``: kept), the bytes kept, the most of them side by side,
-    and how often there was what was asked for, and how often not.
+    ``pools``: the figures of each pool, ``pinned``, ``host`` (ordinary memory) and those of
+    devices, such as ``cuda:0``: the limit, the bytes in use, the most bytes that were ever taken
+    from the system at once (for ``host``: that were kept), the bytes kept, the largest contiguous
+    part of them, and how often the pool had the memory that was asked for, and how often not.
     """
     spaces: dict[str, Any] = {}
     rows: dict[str, Any] = {
@@ -111,7 +111,7 @@ def stats() -> Statistics:
         for number, *counts in _native.statistics()
     }
     waiting = {allocator_from(number).name: count for number, count in _native.waiting()}
-    for allocator, count in waiting.items():  # adopted, and the core has not had to do with it yet
+    for allocator, count in waiting.items():  # adopted memory that the core has not seen yet
         row = rows.setdefault(allocator, dict.fromkeys(_COUNTED, 0))
         row["adopted"] += count
     for name, row in rows.items():
@@ -127,14 +127,15 @@ def stats() -> Statistics:
 
 
 def reset_peaks() -> None:
-    """Make every peak the present number of bytes."""
+    """Set every peak to the present number of bytes."""
     core().ResetPeaks()
 
 
 def trim() -> None:
-    """Give back all that is kept: temporaries of ``b.cached()``, what could not be released yet.
+    """Release everything that is kept: temporaries of ``b.cached()``, and postponed releases.
 
-    To the system goes what is kept for reuse, streams and events of ``hamr.hetero`` included.
+    Memory that is kept for reuse returns to the system, and so do streams and events of
+    ``hamr.hetero``.
     """
     _native.give_events()
     core().Trim()

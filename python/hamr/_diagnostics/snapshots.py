@@ -32,13 +32,14 @@ FORMATS = (".json", ".pickle", ".html")
 class MemorySnapshot(Contents):
     """What ``memory_snapshot`` returns. All sizes are bytes.
 
-    ``allocations``: what is in use, each with ``library``, ``allocator``, ``device`` (-1 is the
-    host), ``address``, ``size``, ``stream`` and, if it was taken while memory was recorded, else
-    None, ``thread`` (the system's number), ``thread_name`` and ``time`` (seconds since 1970), and
-    ``stack``, the innermost frame first. ``events``: what was recorded, the oldest first, and
-    ``dropped``, how many before. ``segments``: how pools have divided their memory. ``devices``:
-    by name, as "cuda:0", what is ``used`` of the ``total``, by ``libraries``, ``kept`` for reuse
-    by hamr, in ``own_pools`` of other libraries and by ``others``. ``time`` and ``pid``.
+    ``allocations``: memory in use, each with ``library``, ``allocator``, ``device`` (-1 is the
+    host), ``address``, ``size`` and ``stream``. Allocations from while memory was recorded also
+    have ``thread`` (the system's number), ``thread_name`` and ``time`` (seconds since 1970), else
+    None, and ``stack``, the innermost frame first. ``events``: what was recorded, the oldest first;
+    ``dropped``: how many earlier events were dropped. ``segments``: how pools have divided their
+    memory. ``devices``: by name, such as "cuda:0", what is ``used`` of the ``total``, by
+    ``libraries``, ``kept`` for reuse by hamr, in ``own_pools`` of other libraries, and by
+    ``others``. ``time`` and ``pid``.
     """
 
     def to_torch(self) -> dict[str, Any]:
@@ -49,8 +50,8 @@ class MemorySnapshot(Contents):
         """Write a file: for ``.html`` a page to look at, else what torch's viewer reads.
 
         https://pytorch.org/memory_viz opens a ``.pickle``; ``.json`` has the same as text. The file
-        is there as a whole or not at all, with what was there before. ValueError for other names,
-        OSError where it cannot be written.
+        is written completely, or the old file stays. ValueError for other names, OSError if it
+        cannot be written.
         """
         ending = ending_of(path)
         name = os.fspath(path)
@@ -67,7 +68,7 @@ class MemorySnapshot(Contents):
             raise type(error)(error.errno, told, name) from error
 
     def summary(self) -> str:
-        """Some lines for people."""
+        """A summary as text."""
         lines = []
         for library, places in sorted(self.by_library().items()):
             for place, size in sorted(places.items()):
@@ -93,7 +94,7 @@ class MemorySnapshot(Contents):
 
 
 def ending_of(name: Any) -> str:
-    """The ending of a file's name, which says its format."""
+    """The ending of a file's name, which is its format."""
     if isinstance(name, os.PathLike):
         name = os.fspath(name)
     if not isinstance(name, str):
@@ -105,10 +106,10 @@ def ending_of(name: Any) -> str:
 
 
 def memory_snapshot() -> MemorySnapshot:
-    """Which memory is in use now, and whose it is, see ``MemorySnapshot``.
+    """The memory that is in use now, and its owners: see ``MemorySnapshot``.
 
-    It has memory that was taken through hamr; what other libraries have by themselves is in the
-    figures of ``devices``. Threads, times and stacks are known of what was allocated within
+    It lists memory that was taken through hamr. Other libraries' own memory is in the figures of
+    ``devices``. Threads, times and stacks are known for memory that was allocated inside
     ``record_memory``.
     """
     rows: dict[str, list[list[str]]] = {kind: [] for kind in "aedsb"}
@@ -147,14 +148,14 @@ def memory_snapshot() -> MemorySnapshot:
 
 
 def _devices(allocations: list[Allocation], segments: list[Segment]) -> dict[str, Held]:
-    """The devices that memory of is in use or kept; others are not asked, nor started."""
+    """The devices whose memory is in use or kept. Other devices are not asked, nor started."""
     used: Iterable[Any] = (*allocations, *segments)
     places = {(backend_of(Allocator[a["allocator"]]), a["device"]) for a in used}
     return {f"{b}:{d}": held(b, d) for b, d in sorted(places) if d >= 0}
 
 
 def stacks_of(wanted: set[int]) -> dict[int, list[Frame]]:
-    """The stacks that are spoken of, by number."""
+    """The stacks of some numbers."""
     stacks: dict[int, list[Frame]] = {}
     for parts, number in _native.recorded_stacks().items() if wanted else ():
         if number in wanted:

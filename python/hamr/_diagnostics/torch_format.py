@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from .contents import Allocation, Contents
 
 _ACTIONS = {"alloc": ("alloc",), "grow": ("alloc",), "free": ("free_requested", "free_completed")}
-_SMALL = 1 << 20  # what torch takes for small
+_SMALL = 1 << 20  # segments up to this size are small to torch
 
 
 def to_torch(snapshot: Contents) -> dict[str, Any]:
     """All memory of devices and, as the last device, the host's.
 
-    What a pool has divided is a segment of its own; any other allocation is one, too.
+    Each segment of a pool is a segment, and so is any other allocation.
     """
     numbers = _numbers(snapshot)
     known = {(a["device"], a["address"]): a for a in snapshot.allocations if a["address"]}
@@ -42,7 +42,7 @@ def to_torch(snapshot: Contents) -> dict[str, Any]:
             continue
         place = _place(event)
         key, address = (place, event["address"]), event["address"]
-        if event["action"] == "grow":  # the viewer wants pieces of their own
+        if event["action"] == "grow":  # the viewer needs separate pieces
             address += grown.get(key, 0)
             grown[key] = grown.get(key, 0) + event["size"]
         for action in _ACTIONS[event["action"]]:
@@ -69,7 +69,7 @@ def _place(of: Any) -> tuple[str, int]:
 
 
 def _numbers(snapshot: Contents) -> dict[tuple[str, int], int]:
-    """Each device's number for torch: CUDA's own, then others, the host last."""
+    """The number of each device for torch: CUDA's numbers first, then others, the host last."""
     places = {_place(x) for x in (*snapshot.segments, *snapshot.allocations, *snapshot.events)}
     numbers = {place: place[1] for place in places if place[0].startswith("cuda:")}
     for place in sorted(places - set(numbers), key=lambda p: (p[1] < 0, p)):

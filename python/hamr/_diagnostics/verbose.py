@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 _INTERVAL = 0.05  # seconds between looks for new lines
 
 _logger: logging.Logger | None = None
-_watched = 0  # the process whose thread takes the lines
+_watched = 0  # the process that has a thread for the lines
 
 
 def set_verbose(level: int, logger: logging.Logger | None = None) -> None:
-    """Trace what hamr does with memory, or stop that with level 0.
+    """Trace what hamr does with memory; level 0 stops that.
 
     Lines go to standard error, as with the environment variable HAMR_VERBOSE, or
     to ``logger`` as messages of level DEBUG. Go cannot call into Python, so a
-    thread takes them over, within 50 ms; at exit the rest is logged. A forked
-    child starts anew, as its environment says.
+    thread logs them within 50 ms; the rest is logged at exit. A forked child
+    starts anew, by its environment.
     """
     global _logger
     if not isinstance(level, int):

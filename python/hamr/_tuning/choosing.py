@@ -1,4 +1,4 @@
-"""What to make of measured times: from which size on to stage, and by how many threads."""
+"""Choosing by measured times: from which size on to stage copies, and by how many threads."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ QUICK_SIZES = SIZES[1::2]
 #: No copy of these sizes has pieces for more threads.
 MOST_THREADS = 31
 
-#: Threads cost others time: as many are taken as bring a copy so near to the fastest.
+#: Threads cost others time. The fewest are chosen whose copies take up to so much of the fastest.
 NEAR = 1.03
 
 
 class Choice(NamedTuple):
-    """From how many bytes on, or NEVER, and how many threads beside the caller's."""
+    """From how many bytes on copies are staged, or NEVER, and by how many more threads."""
 
     start: int
     threads: int
@@ -57,7 +57,7 @@ def measure(
     for nbytes in sizes:
         taken: dict[int, list[float]] = {way: [] for way in ways}
         for number in range(rounds):
-            first = number % len(ways)  # so that none always comes behind the same one
+            first = number % len(ways)  # so that none always follows the same one
             for way in ways[first:] + ways[:first]:
                 taken[way].append(seconds(direction, nbytes, way))
         times[nbytes] = {way: statistics.median(list_) for way, list_ in taken.items()}
@@ -81,6 +81,6 @@ def choose(times: Times) -> Choice:
 
 
 def combine(choices: Sequence[Choice]) -> Choice:
-    """One for several devices of a kind: what is worth it on each of them."""
+    """One choice for several devices of a kind, which is worth it on each of them."""
     starts = [c.start for c in choices]
     return Choice(NEVER if NEVER in starts else max(starts), min(c.threads for c in choices))

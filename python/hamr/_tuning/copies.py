@@ -12,8 +12,8 @@ from .choosing import DRIVER, MIB, NEVER
 from .settings import report_of
 
 REPEATED = 4 * MIB  # bytes that a measurement copies at least
-PAUSE = 0.0005  # seconds after which no thread looks out for a copy any more
-WARM = 8  # staged copies before the first: each has some of the page-locked memory made
+PAUSE = 0.0005  # seconds after which no thread polls for a copy any more
+WARM = 8  # staged copies before the first one: each makes some of the page-locked memory
 
 UP, DOWN = "up", "down"
 
@@ -32,7 +32,7 @@ class Copies:
         self._chosen: int | None = None
 
     def choose(self, threads: int) -> None:
-        """Have copies staged by so many threads, or by none: left to the driver."""
+        """Stage copies by a number of threads; with none the driver copies."""
         if threads != self._chosen:
             choice = (NEVER, 1) if threads == DRIVER else (1, threads)
             self._tune(*choice)
@@ -59,7 +59,7 @@ class Copies:
             self.run(DOWN, len(self.host))
         report = report_of(self.backend, self.device)
         if report is None or report["pinned_held"][0] == "0":
-            raise RuntimeError("copies are not staged: there is no page-locked memory to be had")
+            raise RuntimeError("copies are not staged: no page-locked memory is available")
         for way in (threads, DRIVER):
             self.choose(way)
             self._check()
@@ -77,7 +77,7 @@ class Copies:
             raise RuntimeError("a copy is wrong: nothing is measured")
 
     def seconds(self, direction: str, nbytes: int, threads: int) -> float:
-        """What one copy takes, half of them behind another and half after a pause."""
+        """The time of a copy: half of them follow another copy, and half a pause."""
         self.choose(threads)
         pairs = max(REPEATED // nbytes // 2, 1)
         self.run(direction, nbytes)
@@ -91,7 +91,7 @@ class Copies:
         return taken / (2 * pairs)
 
     def close(self) -> None:
-        """Give the memory back, and leave the choice to the core."""
+        """Release the memory, and leave the choice to the core."""
         self._tune(0, 0)
         self.host.close()
         self.remote.close()

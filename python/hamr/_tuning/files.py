@@ -13,7 +13,7 @@ _HEAD = "# Written by hamr tune: which copies to and from a device are staged. S
 
 
 def entries_of(text: str) -> list[dict[str, str]]:
-    """The machines of a file; of one that the core does not take, none."""
+    """The machines of a file; none if the core would refuse the file."""
     entries: list[dict[str, str]] = []
     for line in map(str.strip, text.splitlines()):
         name, equals, value = line.partition("=")
@@ -38,10 +38,10 @@ def key_of(entry: dict[str, str]) -> tuple[str | None, ...]:
 
 
 def write_entries(path: str, entries: list[dict[str, str]]) -> None:
-    """Put machines into a file, whose others stay.
+    """Write machines to a file. Other machines in it stay.
 
-    Who reads it meanwhile finds the old one or the new one, whole. An OSError says why it
-    cannot be written; then all is as it was.
+    A reader finds the old file or the new one, complete. OSError if it cannot be written; the
+    old file then stays.
     """
     path = os.path.realpath(path)
     known = {key_of(e) for e in entries}

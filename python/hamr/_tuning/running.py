@@ -1,4 +1,4 @@
-"""``hamr tune``: measure each device, print what was found, and write it down."""
+"""``hamr tune``: measure each device, print the results, and write them to a file."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Target(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What was measured of a device, in each direction, and what follows."""
+    """What was measured on a device, in each direction, and the choices."""
 
     target: Target
     times: dict[str, Times]
@@ -93,7 +93,7 @@ def main(request: Request, copies: Callable[[str, int, str, int], Any] = Copies)
         print("interrupted: nothing is written", file=sys.stderr)
         return 130
     files = {} if request.dry_run else entries_by_file(found)
-    written = []  # before anything is printed: who reads that may have left
+    written = []  # before anything is printed: the reader may be gone
     for path, entries in files.items():
         try:
             write_entries(path, entries)
@@ -112,7 +112,7 @@ def main(request: Request, copies: Callable[[str, int, str, int], Any] = Copies)
 
 
 def problem_of(devices: list[Target], request: Request) -> str | None:
-    """Why nothing can be measured, or not be written; None if it can."""
+    """Why nothing can be measured or written; None if it can."""
     if not devices:
         return "no backend that is available here stages copies (hamr info says why)"
     for target in devices:
@@ -137,7 +137,7 @@ def problem_of(devices: list[Target], request: Request) -> str | None:
 
 
 def first_ones(devices: list[Target], request: Request) -> list[Target]:
-    """All of them, or if it is to be quick, one of each kind."""
+    """All devices; for a quick run one of each kind."""
     if not request.quick:
         return devices
     kinds: dict[tuple[str, ...], Target] = {}
@@ -161,7 +161,7 @@ def tune(target: Target, quick: bool, copies: Callable[[str, int, str, int], Any
 
 
 def entries_by_file(found: list[Found]) -> dict[str, list[dict[str, str]]]:
-    """What to write where: devices of a kind share what is found."""
+    """The entries of each file. Devices of a kind share an entry."""
     kinds: dict[tuple[str, ...], list[Found]] = {}
     for f in found:
         kinds.setdefault((f.target.report["tuning"][0], *f.target.key().values()), []).append(f)

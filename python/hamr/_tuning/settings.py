@@ -1,4 +1,4 @@
-"""What decides about copies between a device and ordinary host memory, and why."""
+"""The settings of copies between a device and ordinary host memory, and their sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    #: Of each setting the value, and where it comes from.
+    #: The value of each setting, and where it comes from.
     Report = dict[str, tuple[str, str]]
 
 _TITLES = {
@@ -42,7 +42,7 @@ def report_of(backend: str, device: int) -> Report | None:
 
 
 def plain_report(report: Report) -> dict[str, Any]:
-    """A report for JSON: of each setting the value, a number where it is one, and the source."""
+    """A report for JSON: the value of each setting, as a number if it is one, and its source."""
     return {
         name: {"value": int(value) if value.isdecimal() else value, "source": source or None}
         for name, (value, source) in report.items()
@@ -50,7 +50,7 @@ def plain_report(report: Report) -> dict[str, Any]:
 
 
 def staging_lines(reports: list[dict[str, Any]]) -> list[str]:
-    """What plain_report has of each device, in words; what devices have in common once."""
+    """The reports of plain_report as text. Devices with the same report share a line."""
     kinds: dict[tuple[str, ...], list[str]] = {}
     for number, report in enumerate(reports):
         kinds.setdefault(tuple(_lines(report)), []).append(str(number))
@@ -88,7 +88,7 @@ def size_text(nbytes: int) -> str:
 
 
 def processors() -> dict[str, Any]:
-    """How many there are, the process's affinity, and what time its cgroup has (None: all)."""
+    """The processors: of the machine, of the process, and of its cgroup's time (None: all)."""
     return {
         "machine": os.cpu_count() or 1,
         "affinity": len(os.sched_getaffinity(0)),

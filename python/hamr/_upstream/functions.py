@@ -43,7 +43,7 @@ stream = Stream
 
 
 class _HandleType(type(Handle)):  # type: ignore[misc]
-    """The class of upstream's types of handle, which a Handle is by what its elements are."""
+    """The class of upstream's types of handle. A Handle is an instance by its element type."""
 
     _element: str
 
@@ -237,11 +237,11 @@ def get_allocator_name(allocator: Allocator | int) -> str:
     return Allocator(allocator_of(allocator)).name
 
 
-# The module of devices is imported late: most programs do without.
+# The module of devices is imported late: most programs do not need it.
 
 
 def activate_cuda_device(i: int) -> device:
-    """``hamr.device(i)``: what makes a device current for the length of a with statement."""
+    """``hamr.device(i)``, which makes a device current inside a with statement."""
     from .._base.cuda_devices import device
 
     return device(i)
@@ -255,7 +255,7 @@ def get_active_cuda_device() -> int:
 
 
 def set_active_cuda_device(i: int) -> None:
-    """Make a device current for the calling thread, until something else is made so."""
+    """Make a device current for the calling thread, until another one is made current."""
     from .._base.cuda_devices import set_current_device
 
     set_current_device(i)
@@ -273,9 +273,9 @@ class access_cuda_peer:  # noqa: N801
 
     @staticmethod
     def enable(dest: int, src: int, symmetric: bool = True) -> bool:
-        """Let device ``dest`` reach the memory of ``src``, and the other way round if symmetric.
+        """Let device ``dest`` reach the memory of ``src``, and the reverse if symmetric.
 
-        Whether they do now: devices that no link joins do not.
+        Returns whether they do now: devices without a link do not.
         """
         from .._base.cuda_devices import device, enable_peer, peer_access
 

@@ -1,8 +1,8 @@
 """One pool of device memory for every library of a process.
 
 ``use_in_cupy()``, ``use_in_torch()`` and ``use_in_numba()`` make these libraries take their CUDA
-memory from the pool that hamr's own buffers are from. What one of them gives back, the others get:
-on the same stream at once, on another one when the work that used it is over.
+memory from the pool of hamr's own buffers. Memory that one of them frees can be used by the others:
+on the same stream at once, on another stream when the work that used it is over.
 """
 
 from ._cupy import CuPyUse, use_in_cupy

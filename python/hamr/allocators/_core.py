@@ -1,4 +1,4 @@
-"""The calls of the Go library that all libraries' hooks share."""
+"""Calls of the Go library that the hooks of all libraries use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GIVE_UP, _COLLECTED = 0, 3  # what relieve() answers
 
 
 def allocate(library: int, device: int, size: int, stream: int) -> int:
-    """The address of memory; what others keep is asked for before OutOfMemory is raised."""
+    """The address of new memory. Others are asked for memory before OutOfMemory is raised."""
     asked = 0
     while True:
         try:
@@ -37,12 +37,12 @@ def _allocate(library: int, device: int, size: int, stream: int) -> int:
 
 
 def free(address: int) -> None:
-    """Take memory back, in the order of its stream."""
+    """Free memory, in the order of its stream."""
     _native.with_stack(core().FreeFor, address)
 
 
 def hooks() -> tuple[str, ctypes.CDLL]:
-    """The file of this process's copy of the library, and what C calls in it."""
+    """The file of this process's copy of the library, and its functions for C."""
     import ctypes
 
     core()
@@ -52,13 +52,13 @@ def hooks() -> tuple[str, ctypes.CDLL]:
 
 
 def address_of(function: object) -> int:
-    """Where a function of ``hooks()`` is."""
+    """The address of a function of ``hooks()``."""
     import ctypes
 
     return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
 
 
 def refuse_rocm(library: str, is_rocm: bool) -> None:
-    """Libraries that were built for AMD's devices have no CUDA memory."""
+    """Raise BackendUnavailable for a library that was built for AMD: it has no CUDA memory."""
     if is_rocm:
         raise BackendUnavailable(f"{library} was built for ROCm: hamr serves CUDA's memory to it")

@@ -1,9 +1,10 @@
 """CuPy's memory from hamr's pool.
 
-CuPy's hook for allocators in C says no stream, neither when it allocates nor when it frees. So
-hamr's asks a C function of CuPy's own for the thread's current stream, and the Go library
-remembers it with the memory. The hook, which has Python's lock, hands out what is there at
-once; what may have to wait is allocated here without the lock, and offered to the hook.
+CuPy's hook for allocators in C gets no stream, neither for an allocation nor for a release. So
+hamr's hook asks a C function of CuPy for the thread's current stream, and the Go library
+remembers it with the memory. The hook, which holds Python's lock, hands out memory that is
+there at once. An allocation that may have to wait is made here without the lock, and offered to
+the hook.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_FEW_STREAMS = 64  # that are kept without a look whether they are needed
+_FEW_STREAMS = 64  # so many are kept without checking whether they are needed
 _SIGNATURE = b"intptr_t (void)"
 _LAST_OF_CUDA = 2  # handles up to it are the default streams
 _TRIES = 8  # a finaliser may take what was offered
@@ -34,9 +35,9 @@ _lock = Lock()
 
 
 class CuPyUse:
-    """CuPy's use of hamr's pool; the end of the ``with`` block, or ``end()``, ends it.
+    """CuPy's use of hamr's pool. The end of the ``with`` block, or ``end()``, ends it.
 
-    Of several at once CuPy has hamr's pool until the last one ends, in whichever order they do.
+    If there are several, CuPy uses hamr's pool until the last one ends. They may end in any order.
     """
 
     def __init__(self, cupy: Any, allocator: Callable[[int], Any]) -> None:
@@ -47,7 +48,7 @@ class CuPyUse:
         core().KeepFreed(1)
 
     def end(self) -> None:
-        """Give CuPy back the allocator that it had; arrays stay. Twice is harmless."""
+        """Restore CuPy's earlier allocator. Arrays stay valid. Twice is harmless."""
         with _lock:
             before, self._before = self._before, None
             if before is None:
@@ -57,7 +58,7 @@ class CuPyUse:
             if not later:
                 if self._cupy.cuda.get_allocator() is self._allocator:
                     self._cupy.cuda.set_allocator(before)
-            elif later[0]._before is self._allocator:  # it began where this one goes
+            elif later[0]._before is self._allocator:  # it would restore the one that ends now
                 later[0]._before = before
             if os.getpid() == self._process:
                 core().KeepFreed(-1)
@@ -73,12 +74,12 @@ class CuPyUse:
 
 
 def use_in_cupy() -> CuPyUse:
-    """Make CuPy take its device memory from hamr's pool, on all threads and devices, from now on.
+    """Make CuPy take its device memory from hamr's pool, on all threads and devices.
 
-    Memory is of the stream that was current when it was allocated, as with CuPy's own pool.
-    When there is no more, CuPy's ``OutOfMemoryError`` is raised from ``hamr.OutOfMemory``.
-    ImportError without CuPy; ``hamr.BackendUnavailable`` without CUDA; ValueError inside of
-    ``cupy.cuda.using_allocator``, by CuPy.
+    Memory belongs to the stream that was current when it was allocated, as in CuPy's own pool.
+    When memory runs out, CuPy's ``OutOfMemoryError`` is raised from ``hamr.OutOfMemory``.
+    ImportError without CuPy; ``hamr.BackendUnavailable`` without CUDA; CuPy raises ValueError
+    inside ``cupy.cuda.using_allocator``.
     """
     global _made
     cupy: Any = import_module("cupy")
@@ -101,7 +102,7 @@ class _Allocator:
         offer.argtypes, offer.restype = _offer_types()
         self.cupy = cupy
         self.offer: Callable[[int | None, int], int | None] = offer
-        self.streams: dict[tuple[int, int], Any] = {}  # that the pool may ask
+        self.streams: dict[tuple[int, int], Any] = {}  # those that the pool may ask
         self.few = _FEW_STREAMS
         self.lock = Lock()
         self.process = os.getpid()
@@ -116,7 +117,7 @@ class _Allocator:
         self.malloc = _native.granting(self.hook, self._malloc_slowly, misses)
 
     def _malloc_slowly(self, size: int) -> Any:
-        """Allocate without Python's lock, and have the hook return that."""
+        """Allocate without Python's lock, and make the hook return that memory."""
         if os.getpid() != self.process:
             raise ForkError(
                 "CuPy's memory is hamr's, which the process had used before it was forked: start "
@@ -142,9 +143,9 @@ class _Allocator:
         raise self.cupy.cuda.memory.OutOfMemoryError(size, -1, 0)
 
     def _keep(self, device: int, stream: Any) -> None:
-        """Keep a stream as long as the pool may ask it: its handle could be another one's then.
+        """Keep a stream as long as the pool may ask it, so that its handle is not reused.
 
-        One that CuPy does not own may end whenever its owner likes: the pool asks nothing of it.
+        The owner of an external stream may end it at any time: the pool does not ask it.
         """
         if stream.ptr <= _LAST_OF_CUDA or isinstance(stream, self.cupy.cuda.ExternalStream):
             return
@@ -167,7 +168,7 @@ def _offer_types() -> tuple[list[Any], Any]:
 
 
 def _current_stream() -> int:
-    """CuPy's C function that returns the thread's current stream, as Cython exports it."""
+    """CuPy's C function for the thread's current stream, as Cython exports it; 0 without it."""
     import ctypes
 
     stream = import_module("cupy_backends.cuda.stream")
@@ -178,6 +179,6 @@ def _current_stream() -> int:
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     capsule = getattr(stream, "__pyx_capi__", {}).get("get_current_stream_ptr")
     if capsule is None or api.PyCapsule_GetName(capsule) != _SIGNATURE:
-        return 0  # each allocation then takes the slow way
+        return 0  # each allocation is then slow
     found: int = api.PyCapsule_GetPointer(capsule, _SIGNATURE)
     return found

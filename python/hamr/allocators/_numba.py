@@ -1,7 +1,7 @@
 """Numba's memory from hamr's pool, by Numba's interface for other memory managers (EMM).
 
-Numba says no streams: memory that it frees waits for all work on the device, as with cuMemFree,
-and memory that it gets is used by nobody.
+Numba gives no streams: memory that it frees waits for all work on the device, as with cuMemFree,
+and nobody uses memory that it gets.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _manager: Any = None
 def use_in_numba() -> None:
     """Make Numba take its device memory from hamr's pool, until the process ends.
 
-    It has to be called before Numba's first use of a device, when it makes its context, else
-    RuntimeError. Handles for other processes, ``defer_cleanup`` and pinned memory work
-    as without. When there is no more memory, Numba's ``CudaAPIError`` with code 2 is raised from
-    ``hamr.OutOfMemory``. ImportError without Numba; ``hamr.BackendUnavailable`` without CUDA.
+    Call it before Numba's first use of a device, which makes its context; later it is a
+    RuntimeError. Handles for other processes, ``defer_cleanup`` and pinned memory work as before.
+    When memory runs out, Numba's ``CudaAPIError`` with code 2 is raised from ``hamr.OutOfMemory``.
+    ImportError without Numba; ``hamr.BackendUnavailable`` without CUDA.
     """
     global _manager
     cuda: Any = import_module("numba.cuda")
@@ -42,9 +42,9 @@ def use_in_numba() -> None:
 
 
 def _refuse_contexts() -> None:
-    """Contexts that are there keep their memory manager."""
+    """Raise RuntimeError if there are contexts, since these keep their memory manager."""
     if not import_module("numba.cuda.cudadrv.driver").driver.is_initialized:
-        return  # to ask for devices would look for a driver
+        return  # asking for devices would load a driver
     devices = import_module("numba.cuda.cudadrv.devices").gpus.lst
     if any(device.primary_context is not None for device in devices):
         raise RuntimeError(
@@ -54,13 +54,13 @@ def _refuse_contexts() -> None:
 
 
 def _number_of(device: Any) -> int:
-    """A device of Numba's, or of the driver's binding that it is over, as a number."""
+    """The number of a device of Numba, or of the driver's binding below it."""
     number = getattr(device, "id", None)
     return int(device if number is None else number)
 
 
 def _manager_of(cuda: Any) -> Any:
-    """The class, whose bases are Numba's."""
+    """The class of the memory manager, whose bases are Numba's."""
     failure: Any = import_module("numba.cuda.cudadrv.driver").CudaAPIError
     bases: Any = type("Bases", (cuda.GetIpcHandleMixin, cuda.HostOnlyCUDAMemoryManager), {})
 
@@ -68,7 +68,7 @@ def _manager_of(cuda: Any) -> Any:
         """Device memory of hamr's, page-locked memory of Numba's."""
 
         def initialize(self) -> None:
-            """Let as much wait for its release as Numba's own manager does."""
+            """Let as many releases wait as Numba's own manager does."""
             if not self.deallocations.memory_capacity:
                 self.deallocations.memory_capacity = self.get_memory_info().total
 
@@ -96,7 +96,7 @@ def _manager_of(cuda: Any) -> Any:
             )
 
         def get_memory_info(self) -> Any:
-            """What the device has, and what of it is free: what hamr keeps is not."""
+            """The device's memory, free and in all. Memory that hamr keeps is not free."""
             from .._base.cuda_devices import memory_info
 
             there = memory_info(_number_of(self.context.device))
@@ -104,7 +104,7 @@ def _manager_of(cuda: Any) -> Any:
 
         @property
         def interface_version(self) -> int:
-            """That of Numba's interface."""
+            """The version of Numba's interface."""
             return _INTERFACE
 
     return HamrMemoryManager

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any
 
-_TORCH_STREAMS = 32  # of a device and a priority, which it hands out in turn
+_TORCH_STREAMS = 32  # torch hands out so many in turn, for a device and a priority
 
-_allocators: dict[str, Any] = {}  # torch may call them as long as the process lives
+_allocators: dict[str, Any] = {}  # torch may call them until the process ends
 _everywhere = False
-_open: list[TorchUse] = []  # those that have not ended
+_open: list[TorchUse] = []  # regions that have not ended
 
 
 class TorchUse:
-    """A region of one thread's code whose memory torch takes from hamr's pool.
+    """A region of one thread's code in which torch takes memory from hamr's pool.
 
     ``pool`` is the ``torch.cuda.MemPool``, for ``torch.cuda.use_mem_pool`` on other threads; None
     once the region has ended. The end of the ``with`` block, or ``end()``, ends it.
@@ -39,10 +39,10 @@ class TorchUse:
         _open.append(self)
 
     def end(self) -> None:
-        """End the region: hamr gets back what torch keeps of it and no tensor uses.
+        """End the region: hamr gets back the memory that torch keeps and no tensor uses.
 
-        Tensors stay; their memory comes back when they are gone, at the next
-        ``torch.cuda.empty_cache()`` or when torch runs out. Twice is harmless.
+        Tensors stay valid. After they have ended, their memory returns at the next
+        ``torch.cuda.empty_cache()``, or when torch runs out. Twice is harmless.
         """
         region, self._region = self._region, None
         if region is not None:
@@ -63,16 +63,16 @@ class TorchUse:
 def use_in_torch(*, everywhere: bool = False, device: int | None = None) -> TorchUse | None:
     """Make torch take its device memory from hamr's pool.
 
-    A region by default, from the call to the end of the ``with`` block or ``end()``: what the
-    calling thread allocates on the device, a number, by default the current one. torch's caching
-    allocator stays between, in a ``torch.cuda.MemPool``, with its statistics, its
-    ``OutOfMemoryError`` and ``record_stream``. Other threads, as those of a backward pass, are not
-    part of it.
+    By default it is a region, from the call to the end of the ``with`` block or ``end()``, for
+    memory that the calling thread allocates on ``device``, a number, by default the current one.
+    torch's caching allocator stays between, in a ``torch.cuda.MemPool``, with its statistics, its
+    ``OutOfMemoryError`` and ``record_stream``. Other threads, such as those of a backward pass, are
+    not part of the region.
 
-    With ``everywhere`` all threads and devices, until the process ends: torch's allocator is
-    replaced, and returns None. It has to be called before torch's first CUDA memory, else
-    RuntimeError. torch then counts nothing (``memory_stats`` raises), and captures no graphs.
-    When there is no more memory, torch's ``OutOfMemoryError`` is raised.
+    With ``everywhere`` it is for all threads and devices, until the process ends: torch's allocator
+    is replaced, and None is returned. Call it before torch takes its first CUDA memory; later it is
+    a RuntimeError. torch then has no statistics (``memory_stats`` raises), and captures no graphs.
+    When memory runs out, torch's ``OutOfMemoryError`` is raised.
 
     ImportError without torch; ``hamr.BackendUnavailable`` without CUDA; RuntimeError for a region
     after ``everywhere``.
@@ -96,7 +96,7 @@ def use_in_torch(*, everywhere: bool = False, device: int | None = None) -> Torc
 
 
 def _replace(torch: Any) -> None:
-    """Make hamr's torch's only allocator."""
+    """Replace torch's allocator by hamr's."""
     global _everywhere
     if _everywhere:
         return
@@ -120,7 +120,7 @@ def _replace(torch: Any) -> None:
             "use of CUDA, or use_in_torch() for a region"
         ) from error
     _everywhere = True
-    # torch's own streams never end: it makes all of a device's when it is asked for the first.
+    # torch's own streams never end. It makes all streams of a device with the first one.
     for _ in range(_TORCH_STREAMS):
         stream = torch.cuda.Stream()
         core().KeepStream(stream.device.index, stream.cuda_stream)
@@ -128,7 +128,7 @@ def _replace(torch: Any) -> None:
 
 
 def _torch_allocator(torch: Any, function: str) -> Any:
-    """The one of the process that calls a function."""
+    """The process's allocator that calls a function of the library."""
     if function not in _allocators:
         path, _ = hooks()
         _allocators[function] = torch.cuda.memory.CUDAPluggableAllocator(
@@ -139,6 +139,6 @@ def _torch_allocator(torch: Any, function: str) -> Any:
 
 @atexit.register
 def _end_all() -> None:
-    """Keep torch from ending process, as it does where a pool goes that is in use."""
+    """End all regions: torch would end the process if a pool were freed while it is in use."""
     for use in list(_open):
         use.end()
