@@ -1,4 +1,4 @@
-/// Where memory is from, where it can be used, and which movements are waited for.
+/// Where memory comes from, where it can be used, and which movements a call waits for.
 #ifndef HAMR_CPP_ALLOCATOR_HPP
 #define HAMR_CPP_ALLOCATOR_HPP
 
@@ -11,8 +11,8 @@
 namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 
-/// The values never change. For a copy, same is the source's; for memory that exists, none asks the
-/// runtimes whose it is.
+/// The values never change. For a copy, same means the source's allocator. For memory that exists, none asks
+/// the runtimes which one has it.
 enum class buffer_allocator : int {
     same = -2,
     none = -1,
@@ -38,10 +38,10 @@ enum class buffer_allocator : int {
 
 static_assert(HAMR_ALLOCATOR_COUNT == 18, "buffer_allocator has each hamr_allocator");
 
-/// Which movements are over when a call returns: none need be, those to the host, or all.
+/// Which movements a call waits for: none, those to the host, or all.
 enum class buffer_transfer : int { async = HAMR_ASYNC, sync_host = HAMR_SYNC_HOST, sync = HAMR_SYNC };
 
-/// Where code runs that touches memory.
+/// Where code runs that uses memory.
 enum class space : int {
     host = HAMR_HOST,
     cuda = HAMR_CUDA,
@@ -59,7 +59,7 @@ inline const char *get_allocator_name(buffer_allocator allocator) noexcept {
     return name ? name : "unknown";
 }
 
-/// Throws where it is no allocator that new memory can be of.
+/// Throws unless new memory can come from the allocator.
 inline void assert_valid_allocator(buffer_allocator allocator) {
     const int number = static_cast<int>(allocator);
     if (number < 0 || number >= HAMR_ALLOCATOR_COUNT)
@@ -67,7 +67,7 @@ inline void assert_valid_allocator(buffer_allocator allocator) {
                      "allocator is " + std::to_string(number) + ": accepted are those of hamr_allocator");
 }
 
-/// The variable HAMR_VERBOSE as a number, 0 without it. It is read once.
+/// The environment variable HAMR_VERBOSE as a number, 0 without it. It is read once.
 inline int get_verbose() {
     static const int level = [] {
         const char *text = std::getenv("HAMR_VERBOSE");
@@ -89,7 +89,7 @@ inline unsigned reach_of(buffer_allocator allocator) noexcept {
     }
 }
 
-/// Whose streams the memory is used on: CUDA's where it needs none.
+/// The runtime whose streams the memory is used on: CUDA if the memory needs none.
 inline const char *stream_backend(buffer_allocator allocator) noexcept {
     switch (static_cast<int>(allocator)) {
 #define HAMR_BACKEND(which, number, name, backend, ...) \
@@ -128,7 +128,7 @@ inline buffer_allocator get_host_allocator() { return detail::preferred(1, "get_
 
 namespace detail {
 
-/// Where get_device_accessible() goes: the host, where there is no device.
+/// The space of get_device_accessible(): the host if there is no device.
 inline space device_space() {
     const unsigned reach = reach_of(get_device_allocator());
     for (space where : {space::cuda, space::hip, space::openmp})

@@ -24,9 +24,10 @@ using elements = std::conditional_t<is_object<T>, objects<T>, plain<T>>;
 
 } // namespace detail
 
-/// Elements of type T: numbers, which hamr converts; plain structs and pointers, which are bytes to it; and objects,
-/// which are constructed and destroyed, in the host's memory alone. As with a container, many threads may read one at
-/// a time, and who changes it must be alone. A stream that is not given is the default stream, a transfer mode async.
+/// Elements of type T: numbers, which hamr converts; plain structs and pointers, which hamr treats as bytes;
+/// and objects, which are constructed and destroyed, in host memory only. As with a container, many threads may
+/// read a buffer at a time, but a thread that changes it must be alone. The default stream is used if no stream
+/// is given, and the transfer mode async if no mode is given.
 template <typename T>
 class buffer : public detail::members<buffer<T>, T> {
     template <typename U>
@@ -71,7 +72,7 @@ public:
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, std::size_t n, const T &value)
         : buffer(alloc, strm, mode, one_dimension(n), value) {}
 
-    /// n elements that are in the host's memory, converted. They may be changed at return.
+    /// n elements, copied from host memory and converted. The source may be changed when the constructor returns.
     template <typename U, if_values<U> = 0>
     buffer(allocator alloc, std::size_t n, const U *values) : buffer(alloc, hamr::stream(), n, values) {}
     template <typename N, typename U, if_count<N> = 0, if_values<U> = 0>
@@ -84,7 +85,7 @@ public:
         else m_storage.set_values(0, values, n, "buffer");
     }
 
-    /// Of a shape: buffer(alloc, {480, 640}, value).
+    /// Elements in a shape: buffer(alloc, {480, 640}, value).
     buffer(allocator alloc, const extents &shape) : buffer(alloc, hamr::stream(), transfer::async, shape) {}
     buffer(allocator alloc, const extents &shape, const T &value)
         : buffer(alloc, hamr::stream(), transfer::async, shape, value) {}
@@ -93,9 +94,9 @@ public:
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, const extents &shape, const T &value)
         : m_storage(detail::place_of(alloc, strm, mode), shape, &value) {}
 
-    /// Shares size elements at ptr, which are of the allocator and on the device owner; of -1 the driver
-    /// is asked. The deleter, any function object of a T *, is called once, on any thread, when nobody
-    /// uses them any more; but not where the constructor throws.
+    /// Shares size elements at ptr, which are the allocator's and on the device owner; with -1 the driver is
+    /// asked. The deleter, any function object of a T *, is called once, on any thread, when nobody uses them
+    /// any more. It is not called if the constructor throws.
     template <typename D, if_deleter<D> = 0>
     buffer(allocator alloc, std::size_t size, int owner, T *ptr, D &&deleter)
         : buffer(alloc, hamr::stream(), size, owner, ptr, std::forward<D>(deleter)) {}
@@ -107,7 +108,7 @@ public:
         : m_storage(detail::elements<T>::adopted(detail::place_of(alloc, strm, mode), size, owner, ptr,
                                                  std::forward<D>(deleter))) {}
 
-    /// Shares elements that the allocator frees, or if take is 0 the caller, after the buffer's end.
+    /// Shares elements. After the buffer's end the allocator frees them, or the caller if take is 0.
     buffer(allocator alloc, std::size_t size, int owner, T *ptr, int take = 1)
         : buffer(alloc, hamr::stream(), size, owner, ptr, take) {}
     buffer(allocator alloc, const hamr::stream &strm, std::size_t size, int owner, T *ptr, int take = 1)
@@ -124,11 +125,12 @@ public:
            const std::shared_ptr<T> &ptr)
         : m_storage(detail::elements<T>::shared_with(detail::place_of(alloc, strm, mode), size, owner, ptr)) {}
 
-    /// Takes over a buffer of hamr.h's, whose elements must be T. A template, as objects have none.
+    /// Takes over a buffer of hamr.h, whose elements must be T. It is a template, since objects have no such
+    /// buffers.
     template <typename H, std::enable_if_t<std::is_same_v<H, hamr_buffer>, int> = 0>
     explicit buffer(H *made) : m_storage(made) {}
 
-    /// Copies, converted: as the source is kept, but for what is given.
+    /// Copies, with conversion. Allocator, stream and mode are the source's, unless they are given.
     buffer(const buffer &other) : m_storage(detail::elements<T>::copy_of(other.m_storage, nullptr)) {}
     template <typename U>
     buffer(const buffer<U> &other) : m_storage(detail::elements<T>::copy_of(other.m_storage, nullptr)) {}
@@ -142,8 +144,8 @@ public:
     buffer(allocator alloc, const hamr::stream &strm, transfer mode, const buffer<U> &other)
         : m_storage(copied(other, detail::place_of(alloc, strm, mode))) {}
 
-    /// Moves, which leave other without elements. Given an allocator that is not other's, or where
-    /// another device is active than owns the memory, the elements are copied instead.
+    /// Moves, which leave other without elements. The elements are copied instead if the given allocator is not
+    /// other's, or if the active device does not own the memory.
     buffer(buffer &&other) noexcept : m_storage(std::move(other.m_storage)) { other.m_pointer.reset(); }
     buffer(allocator alloc, buffer &&other)
         : buffer(alloc, other.get_stream(), other.get_transfer_mode(), std::move(other)) {}
@@ -167,7 +169,7 @@ public:
         return *this;
     }
 
-    /// With allocators, owners, streams and modes.
+    /// Exchanges everything, including allocators, owners, streams and modes.
     void swap(buffer &other) noexcept {
         m_storage.swap(other.m_storage);
         m_pointer.swap(other.m_pointer);
@@ -175,12 +177,13 @@ public:
     }
     friend void swap(buffer &one, buffer &other) noexcept { one.swap(other); }
 
-    /// To memory of another allocator, on the calling thread's device. Nothing, if it is there.
+    /// Moves the elements to memory of another allocator, on the calling thread's device. Does nothing if they
+    /// are there.
     int move(allocator alloc) {
         return change("buffer::move", [&](auto doing) { m_storage.move(static_cast<std::int32_t>(alloc), doing); });
     }
 
-    /// Room for n elements, so that up to there nothing moves.
+    /// Makes room for n elements, so that nothing moves up to that number.
     int reserve(std::size_t n) {
         return change("buffer::reserve", [&](auto doing) { m_storage.reserve(n, nullptr, doing); });
     }
@@ -188,19 +191,19 @@ public:
         return change("buffer::reserve", [&](auto doing) { m_storage.reserve(n, &value, doing); });
     }
 
-    /// Gives back what capacity() has more than size().
+    /// Releases the room that capacity() has beyond size().
     int shrink_to_fit() {
         if (capacity() == size()) return 0;
         return change("buffer::shrink_to_fit", [&](auto doing) { m_storage.shrink(doing); });
     }
 
-    /// n elements, of which new ones have the value, or are not initialised.
+    /// Changes the number of elements to n. New ones have the value, or are not initialised.
     int resize(std::size_t n) { return resize_with([=] { return one_dimension(n); }, nullptr); }
     int resize(std::size_t n, const T &value) { return resize_with([=] { return one_dimension(n); }, &value); }
     int resize(const extents &shape) { return resize_with([&] { return shape; }, nullptr); }
     int resize(const extents &shape, const T &value) { return resize_with([&] { return shape; }, &value); }
 
-    /// Leaves it without elements and memory, to be filled again where it was.
+    /// Releases elements and memory. The buffer can be filled again in the same place.
     int free() {
         return change("buffer::free", [&](auto doing) { m_storage.free(doing); });
     }
@@ -216,7 +219,7 @@ public:
         else return m_storage.is_read_only();
     }
 
-    /// The elements become n from src_start on of those in the host's memory, or in a buffer.
+    /// Replaces the elements by n elements, from src_start on, of host memory or of a buffer.
     template <typename U>
     int assign(const U *src, std::size_t src_start, std::size_t n) {
         return change("buffer::assign", [&](auto doing) { m_storage.assign_values(from(src, src_start), n, doing); });
@@ -254,7 +257,7 @@ public:
         return append(src, 0, src.size());
     }
 
-    /// Writes n elements from dest_start on, all of which must be there.
+    /// Writes n elements from dest_start on. All of them must exist.
     template <typename U>
     int set(std::size_t dest_start, const U *src, std::size_t src_start, std::size_t n) {
         return detail::status_of([&] { m_storage.set_values(dest_start, from(src, src_start), n, "buffer::set"); });
@@ -268,12 +271,12 @@ public:
         return set(0, src, 0, src.size());
     }
 
-    /// Every element becomes value.
+    /// Sets every element to value.
     int fill(const T &value) {
         return detail::status_of([&] { m_storage.fill(value, "buffer::fill"); });
     }
 
-    /// Reads n elements from src_start on; those in the host's memory are there at return.
+    /// Reads n elements from src_start on. Elements in host memory are there when it returns.
     template <typename U>
     int get(std::size_t src_start, U *dest, std::size_t dest_start, std::size_t n) const {
         return detail::status_of(
@@ -288,9 +291,9 @@ public:
         return get(0, dest, 0, size());
     }
 
-    /// The elements where code of the kind can read them, as long as the pointer lives: in place if it
-    /// uses the memory and, on devices, the calling thread's device owns it; else in a temporary, whose
-    /// contents, too, are only sure after synchronize() where the mode does not wait for them.
+    /// The elements where code in the space can read them, as long as the pointer lives: in place if that code
+    /// uses the memory and, for devices, the calling thread's device owns it; else in a temporary, which is
+    /// valid after synchronize(), unless the mode waits.
     std::shared_ptr<const T> get_host_accessible() const {
         return accessible_in(space::host, "buffer::get_host_accessible");
     }
@@ -307,19 +310,19 @@ public:
         return accessible_in(detail::device_space(), "buffer::get_device_accessible");
     }
 
-    /// 1 if such code uses the allocator's memory in place, else 0.
+    /// 1 if code in the space uses the allocator's memory in place, else 0.
     int host_accessible() const { return hamr::host_accessible(get_allocator()); }
     int cuda_accessible() const { return hamr::cuda_accessible(get_allocator()); }
     int hip_accessible() const { return hamr::hip_accessible(get_allocator()); }
     int openmp_accessible() const { return hamr::openmp_accessible(get_allocator()); }
     int device_accessible() const { return hamr::device_accessible(get_allocator()); }
 
-    /// Where element zero is, for code that uses the memory in place; NULL where there is no memory.
+    /// The address of element zero, for code that uses the memory in place; NULL if there is no memory.
     T *data() noexcept { return m_storage.data(); }
     const T *data() const noexcept { return m_storage.data(); }
 
-    /// data(), kept alive by the pointer when the buffer has ended or has grown elsewhere. What this
-    /// refers to follows the buffer.
+    /// data(), which the pointer keeps alive even if the buffer ends or moves. The result refers to a member,
+    /// which follows the buffer.
     std::shared_ptr<T> &pointer() {
         m_is_followed = true;
         follow();
@@ -334,13 +337,13 @@ public:
 
     allocator get_allocator() const noexcept { return static_cast<allocator>(m_storage.allocator()); }
     int get_owner() const noexcept { return m_storage.place().device; } ///< -1 is the host
-    /// For classes that were written for HAMR's: 0, since the owner is known.
+    /// For classes that were written for HAMR: always 0, since the owner is known.
     int set_owner() const noexcept { return 0; }
     int set_owner(const T *) const noexcept { return 0; }
 
     transfer get_transfer_mode() const noexcept { return static_cast<transfer>(m_storage.place().transfer); }
 
-    /// What is assigned to it is the buffer's stream from its next use on.
+    /// The stream. If another one is assigned to it, the buffer uses that from its next use on.
     hamr::stream &get_stream() noexcept { return m_storage.on(); }
     const hamr::stream &get_stream() const noexcept { return m_storage.on(); }
 
@@ -363,7 +366,7 @@ public:
         return detail::status_of([this] { m_storage.synchronize("buffer::synchronize"); });
     }
 
-    /// The elements, and where they are, on std::cerr.
+    /// Prints the elements, and where they are, on std::cerr.
     int print() const {
         return detail::status_of([this] { m_storage.print(); });
     }
@@ -414,7 +417,7 @@ private:
         follow();
     }
 
-    /// Without it, what pointer() has would keep memory that the buffer leaves.
+    /// Without this the member of pointer() would keep memory that the buffer has left.
     template <typename F>
     void changing(F &&function) {
         m_pointer.reset();

@@ -11,7 +11,8 @@ namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
-/// An array on a device, -1 being the one that the runtime says, or of OpenMP, which says none, the calling thread's.
+/// An array on a device. With -1 the runtime says which device; for OpenMP, which does not say it, it is the
+/// calling thread's.
 template <typename T>
 buffer<T> on_device(space where, const stream &on, buffer_transfer mode, std::size_t n, const T *array,
                     int device = HAMR_CURRENT_DEVICE) {
@@ -59,8 +60,8 @@ int print_array(space where, const stream &on, const T *array, std::size_t n) {
 
 } // namespace detail
 
-/// Each returns 0, or -1 after a message. Without a stream what they do is over at return; on a stream only what
-/// concerns the host's memory is. A src_device is the one that owns src.
+/// Each returns 0, or -1 after a message. Without a stream the copy is complete on return. On a stream only
+/// host memory may be used again on return. src_device is the device that owns src.
 #define HAMR_COPIES(runtime)                                                                                         \
     template <typename T, typename U>                                                                                \
     int copy_to_##runtime##_from_host(T *dest, const U *src, std::size_t n) {                                        \

@@ -23,7 +23,7 @@ inline bool has_backend(const char *name) {
     return available != 0;
 }
 
-/// The runtime that get_device_accessible() is about, NULL where there is none.
+/// The runtime of get_device_accessible(), NULL if there is none.
 inline const char *device_backend() {
     switch (device_space()) {
     case space::cuda: return "cuda";
@@ -46,7 +46,7 @@ inline int active_device(const char *backend, const char *doing) {
     return device;
 }
 
-/// The host needs not be activated.
+/// The host need not be activated.
 inline std::uint64_t enter(const char *backend, int device, const char *doing) {
     std::uint64_t before = 0;
     if (device < 0) return before;
@@ -74,7 +74,7 @@ inline int get_cuda_host_identifier(int &device) noexcept { return get_host_iden
 inline int get_hip_host_identifier(int &device) noexcept { return get_host_identifier(device); }
 inline int get_openmp_host_identifier(int &device) noexcept { return get_host_identifier(device); }
 
-/// Sets the calling thread's device, -1 where there is none.
+/// Sets device to the calling thread's device, or to -1 without one.
 inline int get_active_device(int &device) {
     return detail::status_of([&] { device = detail::active_device(detail::device_backend(), "get_active_device"); });
 }
@@ -89,7 +89,7 @@ inline int get_active_openmp_device(int &device) {
         [&] { device = detail::active_device(detail::openmp_backend(), "get_active_openmp_device"); });
 }
 
-/// Sets the device that new memory is made on: the calling thread's, or -1, the host, where there is none.
+/// Sets device to the device of new memory: the calling thread's, or -1, the host, without one.
 inline int get_device_identifier(int &device) { return get_active_device(device); }
 inline int get_cuda_device_identifier(int &device) { return get_active_cuda_device(device); }
 inline int get_hip_device_identifier(int &device) { return get_active_hip_device(device); }
@@ -109,7 +109,7 @@ inline int set_active_openmp_device(int device) {
     return detail::status_of([=] { detail::enter(detail::openmp_backend(), device, "set_active_openmp_device"); });
 }
 
-/// Sets the device that owns the memory at an address, -1 being the host.
+/// Sets device to the one that owns the memory at an address; -1 is the host.
 inline int get_device(const void *address, int &device) {
     return detail::status_of([&] { device = detail::owner_of(address, "get_device"); });
 }
@@ -125,7 +125,7 @@ inline int get_openmp_device(const void *address, int &device) {
 
 namespace detail {
 
-/// Makes a device the calling thread's while the object lives. To be made and ended in the same thread.
+/// Makes a device the calling thread's while the object lives. Construct and destroy it in the same thread.
 class scoped_device {
 public:
     scoped_device(const scoped_device &) = delete;
@@ -173,8 +173,8 @@ public:
         : scoped_device(detail::openmp_backend(), device, "activate_openmp_device") {}
 };
 
-/// Lets one CUDA device reach the memory of another, until disable() or the object's end. Access is the
-/// process's: it stays while another object, hamr's own copies between the two, or another library has it.
+/// Lets one CUDA device reach the memory of another, until disable() or the object's end. Access belongs to the
+/// process: it stays as long as another object, hamr's own copies between the two, or another library needs it.
 class access_cuda_peer {
 public:
     access_cuda_peer() = default;
@@ -184,8 +184,8 @@ public:
         detail::told([this] { end(); });
     }
 
-    /// Lets dest reach src's memory and, if symmetric, src that of dest: both, or neither. Enabled already
-    /// is no error.
+    /// Lets dest reach src's memory and, if symmetric, src dest's: both or neither. It is no error if access is
+    /// enabled already.
     int enable(int dest, int src, bool symmetric = false) {
         return detail::status_of([&] {
             if (dest == src) return;
@@ -200,7 +200,7 @@ public:
         });
     }
 
-    /// Takes back what enable() did, after the work of the devices.
+    /// Ends the access of enable(), after the work of the devices.
     int disable() {
         return detail::status_of([this] { end(); });
     }

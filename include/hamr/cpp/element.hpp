@@ -1,4 +1,4 @@
-/// Which of hamr's element types a C++ type is, and how elements of other types are kept.
+/// The element type in hamr of a C++ type, and how elements of other types are kept.
 #ifndef HAMR_CPP_ELEMENT_HPP
 #define HAMR_CPP_ELEMENT_HPP
 
@@ -36,8 +36,8 @@ constexpr std::int32_t float_type(std::size_t size, int digits) {
 
 } // namespace detail
 
-/// value is the hamr_element_type of T, or HAMR_INVALID. May be specialised for a type whose bytes are
-/// those of one of hamr's, such as a library's half:
+/// value is the hamr_element_type of T, or HAMR_INVALID. Specialise it for a type whose bytes are those of one
+/// of hamr's types, such as a library's half:
 ///
 ///     template <> struct hamr::element_type<half> : std::integral_constant<std::int32_t, HAMR_FLOAT16> {};
 template <typename T, typename = void>
@@ -99,11 +99,11 @@ struct is_plain : std::false_type {}; // of a class that is not complete, as wit
 template <typename T>
 struct is_plain<T, std::void_t<decltype(sizeof(T))>> : std::is_trivially_copyable<T> {};
 
-/// Elements that have to be constructed and destroyed. They live in the host's memory.
+/// Elements that must be constructed and destroyed. They live in host memory.
 template <typename T>
 inline constexpr bool is_object = !is_number<T> && !is_plain<T>::value;
 
-/// How many of the core's elements one T is: what is neither a number nor an object are so many bytes.
+/// How many elements of the core one T is. A T that is neither a number nor an object is sizeof(T) bytes.
 template <typename T>
 inline constexpr std::size_t scale = is_number<T> ? 1 : sizeof(T);
 

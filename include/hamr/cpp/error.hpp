@@ -1,4 +1,4 @@
-/// What goes wrong: exceptions, and messages of functions that return a status.
+/// Errors: exceptions, and messages of functions that return a status.
 #ifndef HAMR_CPP_ERROR_HPP
 #define HAMR_CPP_ERROR_HPP
 
@@ -21,18 +21,19 @@
 
 namespace hamr {
 
-/// The classes of exceptions have a namespace of their own, so that what a library throws others catch, though they
-/// were compiled with headers of another version. Its number changes with the layout of the classes.
+/// The exception classes have a namespace of their own, so that one library can catch what another one throws,
+/// even if the two were compiled with different versions of the headers. Its number changes with the layout of
+/// the classes.
 inline namespace exceptions_1 {
 
-/// What hamr::error and hamr::memory_error have in common: `catch (const hamr::failure &problem)`. The texts
-/// last as long as the exception.
+/// The base of hamr::error and hamr::memory_error: `catch (const hamr::failure &problem)`. The texts last as
+/// long as the exception.
 class __attribute__((visibility("default"))) failure {
 public:
     virtual const char *what() const noexcept = 0;
     hamr_status status() const noexcept { return m_status; } ///< one of the HAMR_ERROR_… of hamr/interface.h
     std::int64_t size() const noexcept { return m_size; }    ///< the bytes that there were no more of; else 0
-    /// Where there were no more: -1 is the host. -1 of other errors, too.
+    /// The device that had no more memory; -1 is the host. Other errors have -1, too.
     int device() const noexcept { return m_status == HAMR_ERROR_MEMORY ? m_code : -1; }
     int code() const noexcept { return m_status == HAMR_ERROR_DEVICE ? m_code : 0; } ///< the vendor's; else 0
     const char *name() const noexcept { return m_name ? m_name->c_str() : ""; }     ///< of the code
@@ -40,7 +41,7 @@ public:
         return m_source ? m_source->c_str() : "";
     } ///< the vendor's interface, a backend or an allocator
 
-    /// As hamr.h has it. The texts are the exception's.
+    /// The facts as a struct of hamr.h. The exception owns the texts.
     hamr_failure facts() const noexcept { return {m_status, m_code, m_size, what(), source(), name(), ""}; }
 
 protected:
@@ -66,7 +67,7 @@ private:
     text m_name, m_source;
 };
 
-/// Anything but a lack of memory.
+/// Any error except a lack of memory.
 class __attribute__((visibility("default"))) error : public std::runtime_error, public failure {
 public:
     error(hamr_status status, const std::string &words)
@@ -75,7 +76,7 @@ public:
     const char *what() const noexcept override { return std::runtime_error::what(); }
 };
 
-/// There is no more memory, of the host or of a device.
+/// The host or a device has no more memory.
 class __attribute__((visibility("default"))) memory_error : public std::bad_alloc, public failure {
 public:
     explicit memory_error(const std::string &words)
@@ -100,8 +101,8 @@ namespace detail {
     throw error(status, all);
 }
 
-/// Throws what hamr's last error is. Each program and library has its own: an error in finding hamr's
-/// library is told where it was found.
+/// Throws hamr's last error. Each program and library has its own: an error in finding hamr's library is
+/// reported to the one that looked for it.
 [[noreturn]] __attribute__((visibility("hidden"), noinline, cold)) inline void fail_as_said(hamr_status status,
                                                                                             const char *doing) {
     hamr_failure facts;
@@ -112,7 +113,7 @@ namespace detail {
     throw error(facts, all);
 }
 
-/// Throws where the call has failed.
+/// Throws if the call has failed.
 __attribute__((visibility("hidden"))) inline void check(hamr_status status, const char *doing) {
     if (status != HAMR_OK) fail_as_said(status, doing);
 }
@@ -125,7 +126,7 @@ inline int report(const std::exception &problem) noexcept {
     return -1;
 }
 
-/// Of destructors: 0, or -1 after a message.
+/// For destructors: 0, or -1 after a message.
 template <typename F>
 int told(F &&function) noexcept {
     try {
@@ -138,13 +139,13 @@ int told(F &&function) noexcept {
     }
 }
 
-/// How many throw_errors the calling thread has.
+/// How many throw_errors exist in the calling thread.
 inline int &throwing_depth() noexcept {
     static thread_local int depth = 0;
     return depth;
 }
 
-/// Of functions that return int: 0, or -1 after a message; or it throws, where the program wants that.
+/// For functions that return int: 0, or -1 after a message; or it throws, if the program wants that.
 template <typename F>
 int status_of(F &&function) {
     if (!throwing_depth()) return told(std::forward<F>(function));

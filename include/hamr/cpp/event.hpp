@@ -23,7 +23,7 @@ struct ends_event {
 };
 using owned_stream = std::unique_ptr<hamr_stream, ends_stream>;
 
-/// As hamr.h has a stream of a device, -1 being the calling thread's.
+/// A stream of a device as in hamr.h; -1 is the calling thread's device.
 inline owned_stream wrapped(const stream &given, const char *backend, int device, const char *doing) {
     hamr_stream *made = nullptr;
     check(hamr_wrap_stream(backend, device, given.native(), &made), doing);
@@ -37,7 +37,7 @@ class event {
 public:
     event() noexcept = default; ///< none: it is over
 
-    /// Of what a stream holds now. A timed one tells elapsed().
+    /// An event for the work that a stream holds now. A timed one can be used with elapsed().
     static event record(const stream &on, bool timed = false, const char *backend = "cuda",
                         int device = HAMR_CURRENT_DEVICE) {
         const detail::owned_stream wrapped = detail::wrapped(on, backend, device, "event::record");
@@ -50,20 +50,20 @@ public:
 
     void wait() const { wait_at_most(-1, "event::wait"); }
     bool is_done() const { return wait_at_most(0, "event::is_done"); }
-    /// Waits for no longer than a time: whether it is over.
+    /// Waits for at most a time. Returns whether the work is over.
     template <typename R, typename P>
     bool wait_for(const std::chrono::duration<R, P> &time) const {
         return wait_at_most(detail::milliseconds(time), "event::wait_for");
     }
 
-    /// Makes a stream's later work run after it.
+    /// Makes later work of a stream run after the event.
     void hold_back(const stream &later, const char *backend = "cuda", int device = HAMR_CURRENT_DEVICE) const {
         if (!m_event) return;
         const detail::owned_stream wrapped = detail::wrapped(later, backend, device, "event::hold_back");
         detail::check(hamr_stream_wait_event(wrapped.get(), m_event.get()), "event::hold_back");
     }
 
-    /// From one timed event to another; both must be over.
+    /// The time from one timed event to another; both must be over.
     static std::chrono::nanoseconds elapsed(const event &from, const event &to) {
         std::int64_t time = 0;
         detail::check(hamr_elapsed(from.native(), to.native(), &time), "event::elapsed");
@@ -82,7 +82,7 @@ private:
     std::shared_ptr<hamr_event> m_event;
 };
 
-/// Waits for the work that a stream holds, for no longer than a time: whether it is over.
+/// Waits for a stream's work, for at most a time. Returns whether it is over.
 template <typename R, typename P>
 bool wait_for(const stream &on, const std::chrono::duration<R, P> &time, const char *backend = "cuda",
               int device = HAMR_CURRENT_DEVICE) {
@@ -92,7 +92,7 @@ bool wait_for(const stream &on, const std::chrono::duration<R, P> &time, const c
     return over != 0;
 }
 
-/// The memory of each allocator that was used: of the whole process, Python's too.
+/// The figures of each allocator that was used, for the whole process, including Python.
 inline std::vector<hamr_usage> memory_usage() {
     std::array<hamr_usage, HAMR_ALLOCATOR_COUNT> rows{};
     const std::int32_t n = hamr_memory_usage(rows.data(), HAMR_ALLOCATOR_COUNT);
@@ -106,7 +106,7 @@ inline hamr_usage memory_usage(buffer_allocator allocator) {
     return none;
 }
 
-/// Gives back what is kept for reuse.
+/// Releases memory that is kept for reuse.
 inline void trim() { detail::check(hamr_trim(), "trim"); }
 
 } // namespace HAMR_CPP_NAMESPACE

@@ -19,8 +19,8 @@
 namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 
-/// extents(480, 640), or {480, 640} where a function takes them. Without any it is one element. A size
-/// may be -1 where what there is tells it, in buffer::reshape().
+/// extents(480, 640), or {480, 640} as an argument. Without sizes it stands for one element. In
+/// buffer::reshape() one size may be -1: it is computed from the others.
 class extents {
 public:
     using size_type = std::int64_t;
@@ -35,7 +35,7 @@ public:
         std::enable_if_t<std::is_integral_v<M> && std::is_integral_v<N> && (std::is_integral_v<More> && ...), int> = 0>
     extents(M first, N second, More... more) : extents({checked(first), checked(second), checked(more)...}) {}
 
-    /// One size in braces is a shape where a function takes no number in its place.
+    /// One size in braces is a shape if the function does not accept a number there.
     template <typename N, std::enable_if_t<std::is_integral_v<N>, int> = 0>
     extents(std::initializer_list<N> sizes) {
         if (sizes.size() > m_few.size()) m_many.reserve(sizes.size());

@@ -13,7 +13,7 @@
 namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 
-/// Has the GIL while it exists, on any thread, and also where the thread has it already.
+/// Holds the GIL while it exists, on any thread, even if the thread holds it already.
 class __attribute__((visibility("default"))) gil_state {
 public:
     gil_state() noexcept : m_state(PyGILState_Ensure()) {}

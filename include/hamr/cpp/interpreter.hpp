@@ -1,5 +1,5 @@
-/// What modules for Python need that were written for LBL's HAMR: the GIL in a scope, objects of Python's as
-/// owners of memory, and handles that NumPy and CuPy read. Not of hamr.hpp, since it includes <Python.h>.
+/// For Python modules that were written for LBL's HAMR: the GIL in a scope, Python objects as owners of memory,
+/// and handles that NumPy and CuPy read. hamr.hpp does not include it, since it includes <Python.h>.
 #ifndef HAMR_CPP_INTERPRETER_HPP
 #define HAMR_CPP_INTERPRETER_HPP
 
@@ -18,8 +18,8 @@ struct swig_type_info;
 namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 
-/// Elements that Python reads, kept alive. Its interfaces are those of NumPy and of Numba: code on the host may
-/// read them where host_accessible is set, kernels of CUDA where cuda_accessible is, after the work of stream.
+/// Elements that Python reads. It keeps them alive. Its interfaces are those of NumPy and of Numba: host code may
+/// read the elements if host_accessible is set, CUDA kernels if cuda_accessible is set, after the work of stream.
 template <typename T>
 class __attribute__((visibility("default"))) buffer_handle {
 public:
@@ -39,12 +39,12 @@ public:
                   std::size_t stream)
         : buffer_handle(std::const_pointer_cast<T>(elements), size, 1, host_accessible, cuda_accessible, stream) {}
 
-    /// The dict of `__array_interface__`. NULL, with AttributeError, where the host cannot access the elements.
+    /// The dict of `__array_interface__`. NULL, with AttributeError, if the host cannot access the elements.
     PyObject *get_numpy_array_interface() const {
         return described_if(m_host_accessible, "the elements are not accessible on the host", false);
     }
 
-    /// The dict of `__cuda_array_interface__`. NULL, with AttributeError, where CUDA cannot access the elements.
+    /// The dict of `__cuda_array_interface__`. NULL, with AttributeError, if CUDA cannot access the elements.
     PyObject *get_cuda_array_interface() const {
         return described_if(m_cuda_accessible, "the elements are not accessible in CUDA", true);
     }
@@ -108,7 +108,8 @@ std::ostream &operator<<(std::ostream &out, const buffer_handle<T> &handle) {
     return out;
 }
 
-/// By what SWIG makes an object of Python's from a handle, in a module whose interface includes hamr_buffer_handle.i:
+/// The type by which SWIG makes a Python object of a handle, in a module whose interface includes
+/// hamr_buffer_handle.i:
 ///
 ///     SWIG_NewPointerObj(SWIG_as_voidptr(handle), hamr::buffer_handle_tt<T>::swig_type(), SWIG_POINTER_OWN)
 template <typename T>

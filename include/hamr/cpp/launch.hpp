@@ -1,4 +1,4 @@
-/// How many threads a kernel is started with. For compilers of CUDA and of HIP.
+/// How many threads a kernel is launched with. For compilers of CUDA and of HIP.
 #ifndef HAMR_CPP_LAUNCH_HPP
 #define HAMR_CPP_LAUNCH_HPP
 
@@ -27,7 +27,7 @@
 namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 
-/// Which element the calling thread of a kernel has.
+/// The element of the calling thread of a kernel.
 inline __device__ unsigned long thread_id_to_array_index() {
     return threadIdx.x + static_cast<unsigned long>(blockDim.x) *
                              (blockIdx.x + static_cast<unsigned long>(gridDim.x) *
@@ -49,8 +49,8 @@ inline int launch_attribute(HAMR_ATTRIBUTE_TYPE which, int device) {
 
 } // namespace detail
 
-/// Sets the most blocks in each of three dimensions, the threads in a warp, and the warps in a block.
-/// Of device -1, the calling thread's.
+/// Sets the most blocks in each of three dimensions, the threads of a warp, and the warps of a block, for a
+/// device; -1 is the calling thread's.
 inline int get_launch_props(int device, int *block_grid_max, int &warp_size, int &warps_per_block_max) {
     return detail::status_of([&] {
         if (device < 0) device = detail::active_device(HAMR_RUNTIME_NAME, "get_launch_props");
@@ -62,8 +62,8 @@ inline int get_launch_props(int device, int *block_grid_max, int &warp_size, int
     });
 }
 
-/// Sets the blocks, in as many dimensions as they need, and the threads of each, so that each of n
-/// elements has a thread of the index that thread_id_to_array_index() finds.
+/// Sets the blocks, in as many dimensions as they need, and the threads of each block, so that each of n
+/// elements has a thread with the index that thread_id_to_array_index() returns.
 inline int partition_thread_blocks(std::size_t n, int warps_per_block, int warp_size, const int *block_grid_max,
                                    dim3 &block_grid, int &n_blocks, dim3 &thread_grid) {
     return detail::status_of([&] {

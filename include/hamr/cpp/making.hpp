@@ -1,5 +1,5 @@
-/// Buffers of elements that exist already: adopted, taken over from a vector, listed, or from DLPack; and many copies
-/// at once.
+/// Buffers of elements that exist already: adopted, taken over from a vector, listed, or from DLPack; and many
+/// copies by one call.
 #ifndef HAMR_CPP_MAKING_HPP
 #define HAMR_CPP_MAKING_HPP
 
@@ -28,9 +28,9 @@ struct adoption {
     bool read_only = false;
 };
 
-/// A buffer that shares elements, in a shape and with strides. The deleter, any function object of the address, is
-/// called once, on any thread, when nobody uses them any more; but not where this throws. Elements that are const are
-/// read-only.
+/// A buffer that shares elements, in a shape and with strides. The deleter, any function object of the address,
+/// is called once, on any thread, when nobody uses the elements any more. It is not called if this function
+/// throws. Const elements are read-only.
 template <typename E, typename D,
           std::enable_if_t<std::is_invocable_v<std::decay_t<D> &, std::remove_const_t<E> *>, int> = 0>
 buffer<std::remove_const_t<E>> adopt(E *data, const extents &shape, D &&deleter, const adoption &how = {}) {
@@ -56,13 +56,13 @@ buffer<std::remove_const_t<E>> adopt(E *data, const extents &shape, D &&deleter,
     return buffer<T>(made);
 }
 
-/// The same of elements that outlive the buffer, and all that is made of it.
+/// The same for elements that outlive the buffer and everything that is made of it.
 template <typename E>
 buffer<std::remove_const_t<E>> adopt(E *data, const extents &shape, const adoption &how = {}) {
     return adopt(data, shape, [](const std::remove_const_t<E> *) {}, how);
 }
 
-/// A buffer of a vector's elements, where they are.
+/// A buffer of a vector's elements, in place.
 template <typename T>
 buffer<T> take_over(std::vector<T> &&elements) {
     static_assert(!std::is_same_v<T, bool>, "hamr::take_over: a std::vector<bool> has bits, and no elements");
@@ -73,7 +73,7 @@ buffer<T> take_over(std::vector<T> &&elements) {
     return buffer<T>(buffer_allocator::cpp, size, -1, data, [kept](T *) mutable { kept.reset(); });
 }
 
-/// A buffer of elements that are listed: buffer_of<double>(buffer_allocator::malloc, {1, 2.5}).
+/// A buffer of listed elements: buffer_of<double>(buffer_allocator::malloc, {1, 2.5}).
 template <typename T>
 buffer<T> buffer_of(buffer_allocator allocator, std::initializer_list<T> values) {
     return buffer<T>(allocator, values.size(), values.begin());
@@ -81,7 +81,7 @@ buffer<T> buffer_of(buffer_allocator allocator, std::initializer_list<T> values)
 
 namespace detail {
 
-/// How DLPack 1 lays out a tensor, which exchange.h does not define: programs have a header of their own.
+/// The layout of a tensor in DLPack 1. exchange.h does not define it, since programs have a header of their own.
 struct tensor {
     std::uint32_t major, minor;
     void *context;
@@ -94,7 +94,7 @@ struct tensor {
     const std::int64_t *shape, *strides;
     std::uint64_t offset;
 
-    /// HAMR_INVALID where hamr has none, which the core refuses.
+    /// HAMR_INVALID if hamr has no such type; the core then refuses it.
     std::int32_t element() const noexcept {
 #define HAMR_DLPACK(type, number, name, size, kind, its_code, its_bits, ...) \
     if (code == (its_code) && bits == (its_bits) && lanes == 1) return type;
@@ -104,7 +104,7 @@ struct tensor {
     }
 };
 
-/// Throws where a tensor cannot be a buffer of T, before it is taken over.
+/// Throws if a tensor cannot be a buffer of T, before it is taken over.
 template <typename T>
 void check_tensor(const DLManagedTensorVersioned *given) {
     tensor found{};
@@ -125,8 +125,8 @@ void check_tensor(const DLManagedTensorVersioned *given) {
 
 } // namespace detail
 
-/// A buffer that shares a tensor's elements, which must be of T. It is taken over; but where this throws it is still
-/// the caller's. producer is the stream that the elements are being written on.
+/// A buffer that shares a tensor's elements, which must be T. It takes over the tensor, unless it throws.
+/// producer is the stream on which the elements are written.
 template <typename T>
 buffer<T> from_dlpack(DLManagedTensorVersioned *tensor, void *producer = nullptr) {
     detail::check_tensor<T>(tensor);
@@ -138,8 +138,8 @@ buffer<T> from_dlpack(DLManagedTensorVersioned *tensor, void *producer = nullptr
     return elements;
 }
 
-/// Makes the elements of each of some buffers those of the one at the same place, in as few steps as their runtimes
-/// can. 0, or -1 after a message.
+/// Copies the elements of each source to the destination at the same position, in as few steps as the runtimes
+/// allow. Returns 0, or -1 after a message.
 template <typename Destinations, typename Sources>
 int copy_many(Destinations &destinations, const Sources &sources) {
     return detail::status_of([&] {

@@ -1,5 +1,5 @@
-/// What buffers have beside HAMR's functions: elements as those of a container, slices, timed waits, DLPack; and what
-/// not all elements have.
+/// What buffers have besides HAMR's functions: elements as in a container, slices, timed waits and DLPack; and
+/// members that not all element types have.
 #ifndef HAMR_CPP_MEMBERS_HPP
 #define HAMR_CPP_MEMBERS_HPP
 
@@ -30,19 +30,19 @@ namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
-/// Milliseconds, rounded up, so that who waits does not ask too early.
+/// Milliseconds, rounded up, so that a caller does not ask too early.
 template <typename R, typename P>
 std::int64_t milliseconds(const std::chrono::duration<R, P> &time) {
     const auto whole = std::chrono::ceil<std::chrono::milliseconds>(time).count();
     return whole < 0 ? 0 : static_cast<std::int64_t>(whole);
 }
 
-/// B is a buffer of T. What elements that are objects do not have is here, since `template class hamr::buffer<T>;`
-/// makes the members of that class, and none of its bases'.
+/// B is a buffer of T. Members that objects do not have are in this base class: `template class
+/// hamr::buffer<T>;` instantiates the members of that class, and not those of its bases.
 template <typename B, typename T>
 class members {
 public:
-    /// Elements that the host reaches, in C order; other buffers throw, and have read() and write().
+    /// Elements that the host reaches, in C order. Other buffers throw: they have read() and write().
     T *begin() { return reached(self(), "buffer::begin"); }
     T *end() { return reached(self(), "buffer::end") + self().size(); }
     const T *begin() const { return reached(self(), "buffer::begin"); }
@@ -72,8 +72,8 @@ public:
     }
 #endif
 
-    /// Elements start, start + step, … before stop of the first dimension, in place: of a const buffer, read-only. A
-    /// step may be negative: slice(n - 1, -1, -1) are all of them, backwards.
+    /// Elements start, start + step, … before stop of the first dimension, in place. They are read-only for a
+    /// const buffer. A step may be negative: slice(n - 1, -1, -1) is all elements backwards.
     B slice(std::int64_t start, std::int64_t stop, std::int64_t step = 1) {
         const std::vector<std::int64_t> shape = sizes_of("buffer::slice");
         const std::int64_t n = shape[0];
@@ -116,7 +116,7 @@ public:
     }
     B transposed() const { return self().read_only().transposed(); }
 
-    /// Waits for all work on the elements, for no longer than a time: whether it is over.
+    /// Waits for all work on the elements, for at most a time. Returns whether it is over.
     template <typename R, typename P>
     bool wait_for(const std::chrono::duration<R, P> &time) const {
         std::int32_t over = 0;
@@ -124,8 +124,8 @@ public:
         return over != 0;
     }
 
-    /// A tensor of DLPack's that shares the elements: of a const buffer, read-only. A consumer's stream runs after the
-    /// work on them; NULL waits for it here. Its deleter may be called from any thread.
+    /// A DLPack tensor that shares the elements, read-only for a const buffer. The consumer's stream runs after the
+    /// work on them; with NULL this call waits for the work. The tensor's deleter may be called on any thread.
     [[nodiscard]] DLManagedTensorVersioned *to_dlpack(void *consumer = nullptr) {
         DLManagedTensorVersioned *made = nullptr;
         check(hamr_to_dlpack(self().native(), consumer, &made), "buffer::to_dlpack");
@@ -135,14 +135,14 @@ public:
         return self().read_only().to_dlpack(consumer);
     }
 
-    /// The same elements, shared, which nobody writes to through what this returns.
+    /// A buffer that shares the same elements, read-only.
     B read_only() const {
         hamr_buffer *made = nullptr;
         check(hamr_read_only(self().m_storage.get(), &made), "buffer::read_only");
         return B(made);
     }
 
-    /// The same elements in another shape, shared where that can be: of a const buffer, read-only.
+    /// The same elements in another shape, shared if possible; read-only for a const buffer.
     B reshape(const extents &shape) {
         hamr_buffer *made = nullptr;
         check(hamr_reshape(self().m_storage.get(), &made, shape.rank(), shape.data(), 0), "buffer::reshape");
@@ -150,8 +150,8 @@ public:
     }
     B reshape(const extents &shape) const { return self().read_only().reshape(shape); }
 
-    /// The elements for code in a space on a device, -1 being the calling thread's. What is written to
-    /// the view is the buffer's when it ends, wherever it was written.
+    /// The elements for code in a space on a device; -1 is the calling thread's. When the view ends, the buffer
+    /// has what was written to it, wherever that was.
     view<const T> read(space where = space::host, int device = HAMR_CURRENT_DEVICE) const {
         return view<const T>(self().m_storage.open(where, device, HAMR_READ, "buffer::read"));
     }
@@ -162,7 +162,7 @@ public:
         return view<T>(self().m_storage.open(where, device, HAMR_READ_WRITE, "buffer::read_write"));
     }
 
-    /// The buffer as hamr.h has it, which stays this one's.
+    /// The buffer of hamr.h. This object still owns it.
     hamr_buffer *native() {
         hamr_buffer *const its = self().m_storage.get();
         self().m_storage.know_new();

@@ -1,4 +1,4 @@
-/// Memory of an allocator that its type names, as std::shared_ptr: malloc_allocator<T>::allocate(n, value).
+/// Memory of an allocator that a type names, as std::shared_ptr: malloc_allocator<T>::allocate(n, value).
 #ifndef HAMR_CPP_NAMED_ALLOCATORS_HPP
 #define HAMR_CPP_NAMED_ALLOCATORS_HPP
 
@@ -12,7 +12,7 @@ namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
-/// What make() returns, or NULL after a message.
+/// The result of make(), or NULL after a message.
 template <typename T, typename F>
 std::shared_ptr<T> allocated(F &&make) {
     std::shared_ptr<T> made;
@@ -20,8 +20,8 @@ std::shared_ptr<T> allocated(F &&make) {
     return made;
 }
 
-/// A buffer of an allocator's, of elements that are on a device. They are const, so that they are copied and not
-/// moved from.
+/// A buffer of an allocator, with elements that are on a device. They are const, so that they are copied, not
+/// moved.
 template <typename T, buffer_allocator A, typename U>
 buffer<T> copied_on_device(const stream &on, buffer_transfer mode, std::size_t n, const U *values) {
     const buffer<U> shared = on_device(A == buffer_allocator::openmp ? space::openmp : space::cuda, on, mode, n,
@@ -29,7 +29,8 @@ buffer<T> copied_on_device(const stream &on, buffer_transfer mode, std::size_t n
     return buffer<T>(A, on, mode, shared);
 }
 
-/// n elements that are not initialised (objects are), of a value, or of values in the host's memory, converted.
+/// n elements that are not initialised (objects are constructed), that have a value, or that are converted from
+/// values in host memory.
 template <typename T, buffer_allocator A>
 struct host_allocator {
     static std::shared_ptr<T> allocate(std::size_t n) {
@@ -44,7 +45,7 @@ struct host_allocator {
     }
 };
 
-/// The same on the calling thread's device, also of values that are on one.
+/// The same on the calling thread's device; the values may be on a device, too.
 template <typename T, buffer_allocator A>
 struct device_allocator : host_allocator<T, A> {
     using host_allocator<T, A>::allocate;
@@ -56,7 +57,7 @@ struct device_allocator : host_allocator<T, A> {
     }
 };
 
-/// The same in the order of a stream, which is not waited for.
+/// The same in the order of a stream, without waiting for it.
 template <typename T, buffer_allocator A>
 struct stream_allocator {
     static std::shared_ptr<T> allocate(const stream &on, std::size_t n) {

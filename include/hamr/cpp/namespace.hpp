@@ -1,5 +1,5 @@
 /// The namespace of one version of these headers. Two plug-ins of one process may have been compiled with
-/// headers of two versions: their classes and inline functions have different names to the linker.
+/// headers of two versions: the linker must see different names for their classes and inline functions.
 #ifndef HAMR_CPP_NAMESPACE_HPP
 #define HAMR_CPP_NAMESPACE_HPP
 
@@ -8,7 +8,7 @@
 #define HAMR_CPP_JOINED(major, minor, patch) v##major##_##minor##_##patch
 #define HAMR_CPP_NAMED(major, minor, patch) HAMR_CPP_JOINED(major, minor, patch)
 
-/// As v1_2_3. All of namespace hamr is in it, and nobody has to name it; but a class of hamr's cannot be
+/// For example v1_2_3. All of namespace hamr is in it, and nobody has to name it. But a class of hamr cannot be
 /// declared without its header.
 #define HAMR_CPP_NAMESPACE HAMR_CPP_NAMED(HAMR_VERSION_MAJOR, HAMR_VERSION_MINOR, HAMR_VERSION_PATCH)
 

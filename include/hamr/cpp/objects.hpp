@@ -23,7 +23,7 @@ namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
-/// Memory of an allocator's in which n objects are constructed, and which ends with them.
+/// Memory of an allocator in which n objects are constructed. It ends with them.
 template <typename T>
 class object_block {
 public:
@@ -46,7 +46,7 @@ public:
     std::size_t room() const noexcept { return m_room; }
     std::size_t size() const noexcept { return m_size; }
 
-    /// Objects were constructed up to there.
+    /// Notes that objects were constructed up to a position.
     void holds(std::size_t n) noexcept { m_size = n; }
 
     /// Destroys objects at the end.
@@ -61,7 +61,7 @@ private:
     owned_buffer m_memory;
 };
 
-/// Objects that exist, of an allocator that frees them.
+/// Objects that exist already; their allocator frees them.
 template <typename T>
 struct ends_objects {
     std::int32_t allocator;
@@ -87,7 +87,7 @@ public:
         else if (n) resize(shape, nullptr, "buffer");
     }
 
-    /// A copy, converted: as the source is kept, but for a place that is given.
+    /// A copy, with conversion, in the source's place unless one is given.
     template <typename S>
     static objects copy_of(const S &source, const hamr_place *place) {
         const auto values = source.on_host(0, source.size(), "buffer");
@@ -140,7 +140,7 @@ public:
 
     void know_new() const noexcept {}
 
-    /// Objects are none of hamr.h's elements.
+    /// hamr.h has no objects.
     hamr_buffer *get() const {
         static_assert(!sizeof(T *),
                       "hamr: this is for elements that are numbers or plain structs, which hamr.h can have");
@@ -288,7 +288,7 @@ public:
     }
 
 private:
-    /// Of a function object that is called once: what is thrown while it is stored must not call it.
+    /// For a function object that is called once: an exception while it is stored must not call it.
     template <typename D>
     struct keeps_deleter {
         std::shared_ptr<D> function;
@@ -342,7 +342,7 @@ private:
                      std::to_string(m_size));
     }
 
-    /// The one's elements become the other's, which may be some of them.
+    /// Assigns other elements to these; they may be some of the same.
     template <typename D, typename S>
     static void assign_each(D *to, const S *from, std::size_t n) {
         const bool backwards = std::less<const void *>()(from, to) && !std::less<const void *>()(from + n, to);
@@ -357,8 +357,8 @@ private:
         return true;
     }
 
-    /// n elements, of which make(address, i) constructs the new ones. Elements that others have, too, stay what they
-    /// are.
+    /// Changes the number of elements to n; make(address, i) constructs the new ones. Elements that are shared
+    /// stay as they are.
     template <typename F>
     void change_size(std::size_t n, const char *doing, F &&make) {
         if (n == m_size) return;
@@ -378,7 +378,7 @@ private:
         m_size = n;
     }
 
-    /// Other memory, with the first elements of these, and after them new ones that make(address, i) constructs.
+    /// New memory with the first of these elements, and after them new ones that make(address, i) constructs.
     template <typename F>
     void rebuild(const hamr_place &place, std::size_t room, std::size_t kept, const char *doing, F &&make,
                  std::size_t more = 0) {

@@ -1,4 +1,4 @@
-/// The calling thread's device of OpenMP, which the library asks nobody for.
+/// The calling thread's device of OpenMP. The library asks nobody else for it.
 #ifndef HAMR_CPP_OPENMP_HPP
 #define HAMR_CPP_OPENMP_HPP
 
@@ -13,18 +13,19 @@ namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
-/// omp_get_default_device and omp_set_default_device where the program has them, so that its target regions run
-/// there, too; else a number of the thread's. They are looked up, as files compiled without OpenMP use the same.
+/// omp_get_default_device and omp_set_default_device if the program has them, so that its target regions run on
+/// that device, too; else a number of the thread. They are looked up at run time, since files that are compiled
+/// without OpenMP use this header, too.
 class openmp_device {
 public:
-    /// -1 where it is none of the library's, as the host.
+    /// -1 if the number is no device of the library, such as the host.
     static int get() {
         static const auto found = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_default_device"));
         const int device = found ? found() : own();
         return device < count() ? device : HAMR_CURRENT_DEVICE;
     }
 
-    /// Returns the one before.
+    /// Returns the device before.
     static int set(int device, const char *doing) {
         static const auto found = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_default_device"));
         if (device < 0 || device >= count())

@@ -1,4 +1,4 @@
-/// Elements whose bytes are all that they are: numbers, and plain structs, which are bytes to the core.
+/// Elements that are only their bytes: numbers, and plain structs, which are bytes to the core.
 #ifndef HAMR_CPP_PLAIN_HPP
 #define HAMR_CPP_PLAIN_HPP
 
@@ -19,7 +19,7 @@ namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
-/// n elements of T, as the core counts them.
+/// The number of the core's elements in n elements of T.
 template <typename T>
 std::int64_t core_count(std::size_t n, const char *doing) {
     const std::int64_t counted = count(n, doing);
@@ -32,7 +32,7 @@ std::int64_t core_count(std::size_t n, const char *doing) {
     return counted * static_cast<std::int64_t>(scale<T>);
 }
 
-/// A shape of T's, as the core has it: the same one for numbers, of which no copy is made.
+/// A shape of elements of T as the core needs it: for numbers the same one, without a copy.
 template <typename T>
 decltype(auto) core_shape(const extents &shape, const char *doing) {
     if constexpr (scale<T> == 1) {
@@ -57,10 +57,10 @@ public:
         }
     }
 
-    /// Takes over a buffer of hamr.h's.
+    /// Takes over a buffer of hamr.h.
     explicit plain(hamr_buffer *made) : storage(element<T>(), checked(made)) {}
 
-    /// A copy, converted: as the source is kept, but for a place that is given.
+    /// A copy, with conversion, in the source's place unless one is given.
     template <typename S>
     static plain copy_of(const S &source, const hamr_place *place) {
         using U = typename S::value_type;
@@ -181,7 +181,7 @@ public:
         }
     }
 
-    /// All elements of another storage; of numbers with their shape.
+    /// Assigns all elements of another storage; for numbers their shape, too.
     template <typename S>
     void assign_all(const S &source, const char *doing) {
         if constexpr (is_core_copy<T, typename S::value_type>) check(hamr_assign(get(), source.get()), doing);
@@ -208,13 +208,13 @@ public:
         else set_values(at, source.on_host(start, n, doing).get(), n, doing);
     }
 
-    /// Elements of n from start on, in place where they lie in one row of memory.
+    /// n elements from start on, in place if they lie in one row of memory.
     owned_buffer part(std::size_t start, std::size_t n, const char *doing) const {
         check_part(size(), start, n, doing);
         return part_of(get(), start * scale<T>, n * scale<T>, doing);
     }
 
-    /// The same as code on the host reads them.
+    /// The same, for reading by host code.
     std::shared_ptr<const T> on_host(std::size_t start, std::size_t n, const char *doing) const {
         check_part(size(), start, n, doing);
         auto all = std::static_pointer_cast<const T>(accessible(space::host, doing));

@@ -20,7 +20,7 @@
 namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 
-/// Python's exception is set, and says what is wrong: return to Python, or clear it.
+/// Python's exception is set, and is the reason: return to Python, or clear it.
 class python_error : public std::exception {
 public:
     const char *what() const noexcept override { return "hamr: an exception of Python's is set"; }
@@ -36,7 +36,7 @@ inline void set_wrong_element(std::int32_t got, std::int32_t wanted) noexcept {
 
 } // namespace detail
 
-/// Makes an error Python's exception, of the class that hamr has for it. With the GIL.
+/// Sets Python's exception to an error, of the class that hamr has for it. Call it with the GIL.
 inline void set_exception(const failure &problem) noexcept {
     const hamr_failure facts = problem.facts();
     if (const hamr_python_api *python = hamr_get_python()) python->raise(&facts);
@@ -54,8 +54,8 @@ PyObject *object_of(B &shared) noexcept {
     }
 }
 
-/// What libraries that bind call with an exception that a function has thrown: hamr's is Python's then,
-/// another one goes on.
+/// Binding libraries call it with an exception of a function. An exception of hamr becomes Python's; another
+/// one is thrown on.
 inline void translate(const std::exception_ptr &thrown) {
     try {
         if (thrown) std::rethrow_exception(thrown);
@@ -66,8 +66,8 @@ inline void translate(const std::exception_ptr &thrown) {
 
 } // namespace detail
 
-/// A new hamr.Buffer of the buffer's memory, which both then have; of a const buffer's it is read-only. NULL, with
-/// an exception. With the GIL.
+/// A new hamr.Buffer that shares the buffer's memory, read-only for a const buffer. NULL, with an exception.
+/// Call it with the GIL.
 template <typename T>
 PyObject *to_python(buffer<T> &shared) noexcept {
     return detail::object_of(shared);
@@ -87,8 +87,8 @@ PyObject *to_python(const buffer<T> &shared) noexcept {
     }
 }
 
-/// A buffer of the memory of a hamr.Buffer, or of whatever hamr.buffer() accepts. Throws python_error:
-/// of TypeError, too, where the elements are not T. With the GIL.
+/// A buffer of the memory of a hamr.Buffer, or of anything that hamr.buffer() accepts. Throws python_error; it
+/// is a TypeError if the elements are not T. Call it with the GIL.
 template <typename T>
 buffer<T> from_python(PyObject *object) {
     hamr_buffer *made = nullptr;
@@ -111,7 +111,7 @@ buffer<T> from_python(PyObject *object) {
 
 namespace detail {
 
-/// The exception that is set, which is cleared.
+/// Returns the exception that is set, and clears it.
 inline PyObject *take_exception() noexcept {
 #if PY_VERSION_HEX >= 0x030c0000 && (!defined(Py_LIMITED_API) || Py_LIMITED_API >= 0x030c0000)
     return PyErr_GetRaisedException();
@@ -128,8 +128,8 @@ inline PyObject *take_exception() noexcept {
 
 using gil = gil_state;
 
-/// What casters have in common: an object as a hamr::buffer<T>, or what Python is told instead. That waits
-/// until the function is called, since casters of containers may neither throw nor leave exceptions set.
+/// The base of casters: an object as a hamr::buffer<T>, or the error for Python. The error is raised only when
+/// the function is called, since casters of containers may neither throw nor leave exceptions set.
 template <typename T>
 class argument {
 public:
@@ -141,7 +141,7 @@ public:
     argument &operator=(argument &&) = delete;
     ~argument() { Py_XDECREF(m_problem); }
 
-    /// Whether the object has elements of T; last: or of another type, which no overload is left to accept.
+    /// Whether the object has elements of T; if last, also of another type, since no other overload can accept it.
     bool load(PyObject *object, bool last) noexcept {
         hamr_buffer *made = nullptr;
         Py_CLEAR(m_problem);
@@ -175,9 +175,9 @@ public:
         return m_value && !(writing && (m_value->is_read_only() || !m_value->is_contiguous()));
     }
 
-    /// The buffer, whose elements lie one after the other: in a copy, where it is for reading. Throws E, of
-    /// Python's exception, where there is no buffer, or none to write to. With or without the GIL, since a function
-    /// that runs without it is given its arguments without it.
+    /// The buffer, with contiguous elements: if it is for reading, they may be a copy. Throws E, of Python's
+    /// exception, if there is no buffer, or none to write to. It runs with or without the GIL, since a function
+    /// without the GIL gets its arguments without it.
     template <typename E>
     buffer<T> &get(bool writing) {
         if (is_there(writing)) {
@@ -213,7 +213,7 @@ private:
     bool m_none = false;
 };
 
-/// The reference that a function's parameter is given: a const one may be read-only.
+/// The reference for a function's parameter: a const one may be read-only.
 template <typename P, typename V>
 using parameter = std::conditional_t<!std::is_lvalue_reference_v<P>, V &&,
                                      std::conditional_t<std::is_const_v<std::remove_reference_t<P>>, const V &, V &>>;

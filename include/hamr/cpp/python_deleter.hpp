@@ -12,8 +12,8 @@
 namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 
-/// Has a reference of its own to the object until it is called, or the last copy of it ends. To be made with the GIL;
-/// called on any thread, with it or without, also after the interpreter's end.
+/// Owns a reference to the object until it is called, or its last copy ends. Make it with the GIL. It may be
+/// called on any thread, with or without the GIL, also after the interpreter's end.
 template <typename T>
 class python_deleter {
 public:

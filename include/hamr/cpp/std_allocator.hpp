@@ -13,8 +13,8 @@
 namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 
-/// Of memory that the host reaches: std::vector<double, hamr::std_allocator<double>>, and with page-locked memory
-/// by hamr::std_allocator<double>(buffer_allocator::cuda_host). Elements are aligned to 64 bytes.
+/// Memory that the host reaches: std::vector<double, hamr::std_allocator<double>>; page-locked memory by
+/// hamr::std_allocator<double>(buffer_allocator::cuda_host). Elements are aligned to 64 bytes.
 template <typename T>
 class std_allocator {
     static_assert(alignof(T) <= 64, "hamr::std_allocator: memory is aligned to 64 bytes");

@@ -1,4 +1,4 @@
-/// What every buffer does, whatever its elements are.
+/// What every buffer does, for all types of elements.
 #ifndef HAMR_CPP_STORAGE_HPP
 #define HAMR_CPP_STORAGE_HPP
 
@@ -40,7 +40,7 @@ struct releases {
 };
 using owned_buffer = std::unique_ptr<hamr_buffer, releases>;
 
-/// Elements of n from start on, which are there, in place where they lie in one row of memory.
+/// n existing elements from start on, in place if they lie in one row of memory.
 inline owned_buffer part_of(const hamr_buffer *from, std::size_t start, std::size_t n, const char *doing) {
     hamr_buffer *made = nullptr;
     const std::int64_t all = -1, wanted = count(n, doing);
@@ -55,18 +55,18 @@ inline owned_buffer part_of(const hamr_buffer *from, std::size_t start, std::siz
     return owned_buffer(made);
 }
 
-/// For what functions that only read a buffer may have to change: many threads may be in them, and one in two.
+/// For members that reading functions may have to change: many threads may be in them at once.
 inline std::recursive_mutex &late_changes() {
     static std::recursive_mutex lock;
     return lock;
 }
 
-/// Of a storage without a buffer.
+/// The info of a storage without a buffer.
 inline constexpr hamr_info no_elements{};
 
-/// A buffer of the library's. One whose elements were moved away has none, and is made anew when it is
-/// needed, in the place where it was; but on a stream that is named it keeps one, since streams end, which only
-/// the library's buffers are told.
+/// A buffer of the library. A storage whose elements were moved away has none; when it is needed, it is made
+/// anew in the same place. On a named stream the storage keeps its buffer, since streams end, and only the
+/// library's buffers are told of that.
 class storage {
 public:
     storage(std::int32_t element, const hamr_place &place) noexcept
@@ -123,12 +123,12 @@ public:
         return found;
     }
 
-    /// For who is alone with it, after what may have made a buffer.
+    /// For the only user, after a call that may have made a buffer.
     void know_new() noexcept {
         if (!m_info->shape) know();
     }
 
-    /// Where the work is ordered. What is assigned to it the library is told before the next use.
+    /// The stream. The library learns of an assigned one before the next use.
     stream &on() noexcept {
         find_stream();
         return m_stream;
@@ -146,11 +146,10 @@ public:
     void set_transfer(std::int32_t transfer, const char *doing) { check(hamr_set_transfer(get(), transfer), doing); }
     void synchronize(const char *doing) const { check(hamr_synchronize(get()), doing); }
 
-    /// Of a buffer that was made, and of none, without a call: one that was made while it was only read has no
-    /// elements.
+    /// The info, without a call, also if there is no buffer: a buffer that was made for reading has no elements.
     const hamr_info &known() const noexcept { return *m_info; }
 
-    /// NULL where the elements were moved away.
+    /// NULL if the elements were moved away.
     const hamr_info *info() const noexcept {
         const hamr_buffer *found = __atomic_load_n(&m_buffer, __ATOMIC_ACQUIRE);
         return found ? hamr_info_of(found) : nullptr;
@@ -176,8 +175,8 @@ public:
         return owned_buffer(made);
     }
 
-    /// Where code in a space uses the elements: in place, else in a temporary. They last as long as
-    /// what this returns, which is empty where there are no elements.
+    /// The elements for code in a space: in place, else in a temporary. They last as long as the result, which
+    /// is empty if there are no elements.
     std::shared_ptr<const void> accessible(space where, const char *doing) const {
         const hamr_info *known = info();
         if (!known || !known->size) return {};
@@ -191,7 +190,7 @@ public:
                                            [handle](const void *) { hamr_release_handle(handle); });
     }
 
-    /// The memory, kept alive by what this returns.
+    /// The memory. The result keeps it alive.
     std::shared_ptr<void> shared() const {
         const hamr_info *known = info();
         void *const elements = data();
@@ -207,7 +206,7 @@ public:
         return handle;
     }
 
-    /// Takes over the elements of one of the same allocator and owner, and keeps stream and mode.
+    /// Takes over the elements of a storage of the same allocator and owner, and keeps its own stream and mode.
     void take(storage &other, const char *doing) {
         const hamr_place mine = place();
         if (!other.m_buffer) {
@@ -254,7 +253,7 @@ private:
 
     void know() noexcept { m_info = m_buffer ? hamr_info_of(m_buffer) : &no_elements; }
 
-    /// The buffer with the elements, which are another storage's from now on, and its info. The stream was found.
+    /// Sets the buffer with the elements that were another storage's, and its info. The stream is known.
     hamr_buffer *give_up(const hamr_place &where, const hamr_info *&its) noexcept {
         hamr_buffer *made = nullptr;
         if (m_buffer && m_stream && hamr_take(m_buffer, &made) == HAMR_OK) {
@@ -270,7 +269,7 @@ private:
         return made;
     }
 
-    /// Of memory that the library tells the address of, and then knows that programs have it.
+    /// The address of memory. The library then knows that programs have it.
     __attribute__((noinline, pure)) void *asked_address() const noexcept {
         const hamr_buffer *found = __atomic_load_n(&m_buffer, __ATOMIC_ACQUIRE);
         return found ? hamr_data(found) : hamr_no_pointer();
@@ -284,7 +283,7 @@ private:
         __atomic_store_n(&m_told, wanted, __ATOMIC_RELEASE);
     }
 
-    /// The library's buffers leave streams that end.
+    /// Only the library's buffers leave streams that end.
     void find_stream() const noexcept {
         const hamr_info *known = m_info->shape ? m_info : info();
         if (!known || known->stream == __atomic_load_n(&m_told, __ATOMIC_ACQUIRE)) return;
@@ -302,7 +301,7 @@ private:
     mutable void *m_told; // what the library has for it
 };
 
-/// Where a copy of elements is kept: as they are, but for a place that is given.
+/// The place of a copy of elements: their own, unless one is given.
 template <typename S>
 hamr_place place_of_copy(const S &source, const hamr_place *given) {
     hamr_place its = source.place();
@@ -316,7 +315,7 @@ hamr_place place_of_copy(const S &source, const hamr_place *given) {
     return wanted;
 }
 
-/// What frees memory that was made elsewhere: any function object of a pointer, called once.
+/// The deleter of foreign memory: any function object of a pointer, called once.
 template <typename T, typename D>
 struct deleter_of {
     D function;
@@ -327,14 +326,14 @@ struct deleter_of {
     }
 };
 
-/// Keeps what is shared alive.
+/// Keeps shared memory alive.
 template <typename T>
 struct keeps {
     std::shared_ptr<T> memory;
     void operator()(T *) noexcept { memory.reset(); }
 };
 
-/// Memory that exists. Without a deleter it stays the caller's. Of owner -1 the core asks the driver.
+/// Existing memory. Without a deleter it stays the caller's. For an owner of -1 the core asks the driver.
 inline hamr_buffer *adopt(std::int32_t element, hamr_place place, std::size_t size, int owner, void *data,
                           std::uint32_t flags, hamr_deleter deleter, void *context) {
     const std::int64_t n = count(size, "buffer");

@@ -1,4 +1,4 @@
-/// The store, and sharing without one: hamr/store.h for C++17. docs/store.md says what holds.
+/// The store, and sharing without one: hamr/store.h for C++17. docs/store.md describes it.
 ///
 ///     hamr::store::client client;                            // of the server where servers are by default
 ///     auto builder = client.create<float>({480, 640});
@@ -7,7 +7,7 @@
 ///     hamr::buffer<float> found = client.get<float>(field);  // in place, read-only, and a lease
 ///
 /// Functions throw hamr::error, whose status() is one of the HAMR_ERROR_… of hamr/store_interface.h or of
-/// hamr/interface.h. Where a call waits for others it says for how long; hamr::store::forever is as long as it takes.
+/// hamr/interface.h. A call that waits for others has a time limit; hamr::store::forever is none.
 #ifndef HAMR_CPP_STORE_HPP
 #define HAMR_CPP_STORE_HPP
 
@@ -28,9 +28,9 @@
 namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 
-/// The elements of a buffer in memory of the host's, page-locked where they are a device's, for as long
-/// as this lives: Vineyard's CUDABufferMirror. They are written back at the end, unless that is an
-/// exception's or the buffer is read-only. Without initialize they are not copied to it first.
+/// The elements of a buffer in host memory while this lives, page-locked if they are a device's: Vineyard's
+/// CUDABufferMirror. They are written back at the end, except after an exception or if the buffer is read-only.
+/// Without initialize they are not copied to the host first.
 template <typename T>
 class mirror {
 public:
@@ -41,7 +41,7 @@ public:
     mirror(const mirror &) = delete;
     mirror &operator=(const mirror &) = delete;
 
-    /// Where writing back fails, it is told on std::cerr: commit() throws instead.
+    /// If writing back fails, a message goes to std::cerr; commit() throws instead.
     ~mirror() {
         if (std::uncaught_exceptions() > m_exceptions) hamr_abandon_mirror(std::exchange(m_mirror, nullptr));
         else detail::told([this] { commit(); });
@@ -59,7 +59,7 @@ public:
     }
     hamr_mirror *native() const noexcept { return m_mirror; }
 
-    /// Ends it now: data() is NULL from then on.
+    /// Ends it now. data() is then NULL.
     void commit() {
         hamr_mirror *ended = std::exchange(m_mirror, nullptr);
         const hamr_status status = hamr_release_mirror(ended);
@@ -82,7 +82,7 @@ using milliseconds = std::chrono::milliseconds;
 constexpr milliseconds forever{-1};
 constexpr milliseconds at_once{0};
 
-/// Names an object: 16 bytes.
+/// The id of an object: 16 bytes.
 class id {
 public:
     id() noexcept : m_id() {}
@@ -111,7 +111,7 @@ private:
     hamr_store_id m_id;
 };
 
-/// What an object is to be, besides its elements.
+/// The properties of a new object, besides its elements.
 struct options {
     std::string metadata = {}; ///< JSON, or nothing
     bool evictable = false;
@@ -138,7 +138,7 @@ template <typename N>
 using owned = std::unique_ptr<N, ends>;
 } // namespace detail
 
-/// An object that is not sealed; given up where it is not sealed at the end.
+/// An object that is not sealed. If it is not sealed at the end, it is discarded.
 template <typename T>
 class builder {
 public:
@@ -157,15 +157,15 @@ public:
         return *m_buffer;
     }
 
-    /// Makes the object one that everybody finds and nobody writes to, after the work on it. After an
-    /// error it is gone.
+    /// Lets others find the object, after the work on it; nobody can write it any more. After an error it is
+    /// discarded.
     store::id seal() {
         const store::id made = id();
         detail::check(finish(nullptr), "store::builder::seal");
         return made;
     }
 
-    /// The same, and the sealed elements.
+    /// The same; returns the sealed elements.
     hamr::buffer<T> seal_and_get() {
         hamr_buffer *made = nullptr;
         detail::check(finish(&made), "store::builder::seal_and_get");
@@ -195,11 +195,10 @@ private:
     std::unique_ptr<hamr::buffer<T>> m_buffer;
 };
 
-/// A session with a server, for all threads. What it has leases of it has until that is gone, or
-/// the session ends.
+/// A session with a server, for all threads. Its leases last until they are released or the session ends.
 class client {
 public:
-    /// Of the server at a path, or where servers are by default.
+    /// The session of the server at a path, by default the usual one.
     explicit client(const std::string &path = {}, milliseconds patience = forever) {
         hamr_store *made = nullptr;
         detail::check(hamr_store_connect(path.empty() ? nullptr : path.c_str(), patience.count(), &made),
@@ -209,8 +208,8 @@ public:
 
     std::string path() const { return hamr_store_path(m_store.get()); }
 
-    /// An object that others find when it is sealed, in memory that an allocator's is beside: any of the
-    /// host's, or of a device that can share its memory.
+    /// A new object, which others find when it is sealed. Its memory is any of the host's, or of a device that
+    /// can share its memory, as an allocator says.
     template <typename T>
     builder<T> create(const extents &shape, buffer_allocator where = buffer_allocator::malloc,
                       int device = HAMR_CURRENT_DEVICE, const options &how = {}) {
@@ -229,7 +228,7 @@ public:
         return create<T>(extents(n), where, device, how);
     }
 
-    /// A sealed object of a copy of elements.
+    /// Makes a sealed object with a copy of elements.
     template <typename T>
     id put(const buffer<T> &elements, const options &how = {}) {
         hamr_store_id made;
@@ -239,14 +238,14 @@ public:
         return made;
     }
 
-    /// An object's elements in place, for reading, with a lease that lasts as long as the buffer and what
-    /// shares its memory. With patience it is waited for.
+    /// An object's elements in place, read-only, with a lease that lasts as long as the buffer and anything
+    /// that shares its memory. With patience the call waits for the object.
     template <typename T>
     buffer<T> get(const id &object, milliseconds patience = at_once) {
         return got<T>(object, 0, patience);
     }
 
-    /// Also one that is not sealed, whose changes are seen at once.
+    /// The same for an object that is not sealed. Its changes are seen at once.
     template <typename T>
     buffer<T> get_unsafe(const id &object) {
         return got<T>(object, 1, at_once);
@@ -280,7 +279,7 @@ public:
         return found;
     }
 
-    /// JSON as its maker gave it, or nothing.
+    /// The JSON that the object's maker gave, or nothing.
     std::string metadata(const id &object) {
         char *text = nullptr;
         std::size_t bytes = 0;
@@ -295,28 +294,29 @@ public:
                       "store::client::set_metadata");
     }
 
-    /// Keeps an object from being evicted or spilled, or no longer.
+    /// Keeps an object from being evicted or spilled, or ends that.
     void pin(const id &object, bool on = true) {
         detail::check(hamr_store_pin(m_store.get(), object.native(), on), "store::client::pin");
     }
 
-    /// Lets a sealed object that nobody has be deleted when room is needed, or no longer.
+    /// Allows the server to delete a sealed object that nobody has when room is short, or ends that.
     void set_evictable(const id &object, bool on = true) {
         detail::check(hamr_store_set_evictable(m_store.get(), object.native(), on), "store::client::set_evictable");
     }
 
-    /// Ends calls by an exception that the server does not answer for so long; `forever`, as at first, is no limit.
+    /// Calls that the server does not answer for so long end with an exception; `forever`, the default, is no
+    /// limit.
     void set_timeout(milliseconds timeout) {
         detail::check(hamr_store_set_timeout(m_store.get(), timeout.count()), "store::client::set_timeout");
     }
 
-    /// All objects, or those that have a name which begins so.
+    /// All objects, or those with a name that begins with a text.
     std::vector<id> list(bool unsealed = false) {
         return listed(unsealed * std::uint32_t{HAMR_STORE_LIST_UNSEALED}, nullptr);
     }
     std::vector<id> list_named(const std::string &prefix) { return listed(HAMR_STORE_LIST_NAMED, prefix.c_str()); }
 
-    /// Those that are sealed, as soon as count of them are; fewer when the time is over.
+    /// Returns those that are sealed, as soon as count of them are; fewer when the time is over.
     std::vector<id> wait(const std::vector<id> &objects, std::size_t count, milliseconds patience = forever) {
         std::vector<hamr_store_id> asked, ready(objects.size());
         for (const id &object : objects) asked.push_back(*object.native());
@@ -366,8 +366,8 @@ private:
     detail::owned<hamr_store> m_store;
 };
 
-/// A server in this process, for it and others. Limits are in bytes; 0 is half of what the process may have, and
-/// none of devices'.
+/// A server in this process, for this and other processes. Limits are in bytes. 0 is half of what the process
+/// may have, and no limit for devices.
 class server {
 public:
     explicit server(const std::string &path, std::int64_t host_limit = 0, std::int64_t device_limit = 0,
@@ -387,7 +387,7 @@ private:
 
 } // namespace store
 
-/// What another process opens a buffer's elements by, without a server: docs/sharing.md.
+/// What another process needs to open a buffer's elements, without a server: docs/sharing.md.
 class shared_handle {
 public:
     /// flags are HAMR_SHARE_READ_ONLY ….
@@ -401,7 +401,7 @@ public:
     bool copied() const { return told() & HAMR_SHARE_COPY; }
     bool read_only() const { return told() & HAMR_SHARE_READ_ONLY; }
 
-    /// Over a connected UNIX socket.
+    /// Sends it over a connected UNIX socket.
     void send(int socket) const { detail::check(hamr_send_shared(m_shared.get(), socket), "shared_handle::send"); }
     hamr_shared *native() const noexcept { return m_shared.get(); }
 
@@ -415,7 +415,7 @@ private:
     store::detail::owned<hamr_shared> m_shared;
 };
 
-/// The elements of a handle that comes by a connected UNIX socket, from whatever language.
+/// The elements of a handle that is received over a connected UNIX socket, from any language.
 template <typename T>
 buffer<T> open_shared(int socket) {
     hamr_buffer *made = nullptr;

@@ -1,4 +1,4 @@
-/// Streams: in which order devices work.
+/// Streams: the order of a device's work.
 #ifndef HAMR_CPP_STREAM_HPP
 #define HAMR_CPP_STREAM_HPP
 
@@ -19,8 +19,8 @@ struct ihipStream_t;
 namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 
-/// The handle of a stream, which stays with whom it is from; or, by create(), a stream that ends with
-/// the last copy of the object.
+/// The handle of a stream that its maker owns; or, by create(), a stream that ends with the last copy of the
+/// object.
 class stream {
     template <typename V>
     using if_handle = std::enable_if_t<std::is_pointer_v<V> || std::is_null_pointer_v<V> || std::is_integral_v<V>, int>;
@@ -37,7 +37,7 @@ public:
     template <typename S, std::enable_if_t<std::is_same_v<S, ihipStream_t>, int> = 0>
     stream(S *native) noexcept : m_native(reinterpret_cast<native_type>(native)), m_backend("hip") {}
 
-    /// A stream of another runtime than CUDA, by its handle. The name must last, as a literal does.
+    /// A stream of a runtime other than CUDA, by its handle. The name must last, as a literal does.
     static stream of(void *native, const char *backend) noexcept {
         stream result(static_cast<native_type>(native));
         result.m_backend = backend;
@@ -63,7 +63,7 @@ public:
     void *native() const noexcept { return m_native; }
     const char *backend() const noexcept { return m_backend; }
 
-    /// To std::size_t it is the handle; to bool and int, whether it is another than the default stream.
+    /// As std::size_t it is the handle; as bool and int, whether it is not the default stream.
     template <typename N, std::enable_if_t<std::is_same_v<N, std::size_t>, int> = 0>
     operator N() const noexcept {
         return get_stream();
@@ -73,7 +73,7 @@ public:
     friend bool operator==(const stream &one, const stream &other) noexcept { return one.m_native == other.m_native; }
     friend bool operator!=(const stream &one, const stream &other) noexcept { return one.m_native != other.m_native; }
 
-    /// With a handle or a number: templates, since a stream converts to both.
+    /// Comparison with a handle or a number. These are templates, since a stream converts to both.
     template <typename V, if_handle<V> = 0>
     friend bool operator==(const stream &one, V other) noexcept {
         return one.get_stream() == number_of(other);
@@ -91,7 +91,7 @@ public:
         return !(other == one);
     }
 
-    /// Waits for the work that it holds.
+    /// Waits for the stream's work.
     int synchronize() const {
         return detail::status_of([this] {
             std::int32_t available = 1;

@@ -23,8 +23,7 @@ auto pair_of(std::shared_ptr<T> shared) {
 
 } // namespace detail
 
-/// For each buffer a shared pointer, which keeps the elements, and the pointer in it:
-/// `auto [sa, a, sb, b] = get_host_accessible(first, second)`.
+/// For each buffer a shared pointer, which keeps the elements, and its plain pointer:
 template <typename... T>
 auto get_host_accessible(const buffer<T> &...buffers) {
     return std::tuple_cat(detail::pair_of(buffers.get_host_accessible())...);
@@ -57,14 +56,14 @@ using if_buffers =
 
 } // namespace detail
 
-/// A std::tuple of buffer::data() of each, of one as of many: `auto [a, b] = data(first, second)`.
+/// A std::tuple of buffer::data() of each buffer, also of a single one: `auto [a, b] = data(first, second)`.
 template <typename... B, detail::if_buffers<B...> = 0>
 auto data(B &...buffers) {
     return std::make_tuple(buffers.data()...);
 }
 
-/// Those of one buffer are the better match than std::data(), which a call without a namespace finds, too, where the
-/// elements are of namespace std.
+/// The overloads for one buffer are better matches than std::data(). An unqualified call finds that, too, if
+/// the elements are of namespace std.
 template <typename T>
 auto data(buffer<T> &one) {
     return std::make_tuple(one.data());
@@ -82,7 +81,7 @@ auto pointer(B &...buffers) {
     return std::make_tuple(buffers.pointer()...);
 }
 
-/// Waits for the work on all of them. 0, or -1 after a message for each that failed.
+/// Waits for the work on all of them. Returns 0, or -1 after a message for each that failed.
 template <typename... T>
 int synchronize(const buffer<T> &...buffers) {
     return (0 | ... | buffers.synchronize());
@@ -121,7 +120,7 @@ using p_buffer = std::shared_ptr<buffer<T>>;
 template <typename T>
 using const_p_buffer = std::shared_ptr<const buffer<T>>;
 
-/// A pointer to the same buffer, which is not changed through it.
+/// A pointer to the same buffer, which cannot be changed through it.
 template <typename T>
 const_p_buffer<T> const_ptr(const p_buffer<T> &pointer) noexcept {
     return pointer;

@@ -1,4 +1,4 @@
-/// Elements of one C++ type as another's, on the host, where the core does not convert.
+/// Converts elements of one C++ type to another, on the host, if the core does not.
 #ifndef HAMR_CPP_VALUES_HPP
 #define HAMR_CPP_VALUES_HPP
 
@@ -18,13 +18,13 @@ namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
-/// Whether static_cast converts a U to a T, as an enumeration to a number.
+/// Whether static_cast converts a U to a T, for example an enumeration to a number.
 template <typename T, typename U, typename = void>
 struct converts : std::false_type {};
 template <typename T, typename U>
 struct converts<T, U, std::void_t<decltype(static_cast<T>(std::declval<U>()))>> : std::true_type {};
 
-/// Makes a T at an address, of a U.
+/// Constructs a T at an address, from a U.
 template <typename T, typename U>
 void construct(T *at, U &&from) {
     static_assert(converts<T, U &&>::value,
@@ -56,7 +56,7 @@ inline void check_part(std::size_t size, std::size_t start, std::size_t n, const
                  std::to_string(size));
 }
 
-/// Objects that were made one after the other, and end unless keep() is called.
+/// Objects that were constructed one after the other. They are destroyed unless keep() is called.
 template <typename T>
 class unfinished {
 public:
@@ -74,7 +74,7 @@ private:
     std::size_t m_made = 0;
 };
 
-/// Memory on the host for n elements of a type that is neither constructed nor destroyed.
+/// Host memory for n elements of a type that is neither constructed nor destroyed.
 template <typename T>
 class scratch {
     static_assert(!is_object<T>);
@@ -105,7 +105,7 @@ template <typename T>
 struct has_text<T, std::void_t<decltype(std::declval<std::ostream &>() << std::declval<const T &>())>>
     : std::true_type {};
 
-/// Elements that the core cannot print, as it prints numbers; of types without an operator<<, their number.
+/// Prints elements that the core cannot print, in the same form; without an operator<<, their number.
 template <typename T>
 void print_values(const T *values, std::size_t n) {
     if constexpr (has_text<T>::value) {

@@ -1,4 +1,4 @@
-/// Elements that code reads or writes in place, wherever it runs.
+/// Views: elements that code reads or writes, wherever it runs.
 #ifndef HAMR_CPP_VIEW_HPP
 #define HAMR_CPP_VIEW_HPP
 
@@ -25,7 +25,7 @@ namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
 namespace detail {
 
-/// Whether elements of step bytes lie one after the other, in C order.
+/// Whether elements are contiguous in C order.
 inline bool is_contiguous(const hamr_info &info, std::int64_t step) noexcept {
     if (!info.size) return true;
     for (std::int32_t i = info.ndim - 1; i >= 0; i--) {
@@ -44,8 +44,8 @@ inline std::vector<std::int64_t> listed(const std::int64_t *first, std::int32_t 
 
 } // namespace detail
 
-/// All elements of a buffer, contiguous, for code in a space. Until it ends they are its own, and what
-/// is written is the buffer's then; it may not outlive the buffer. E is const for readers.
+/// All elements of a buffer, contiguous, for code in a space. Until the view ends they belong to it, and then
+/// the buffer has what was written. A view must not outlive the buffer. E is const for reading.
 template <typename E>
 class view {
 public:
@@ -53,7 +53,7 @@ public:
     using value_type = std::remove_cv_t<E>;
     using iterator = E *;
 
-    /// Takes the handle over.
+    /// Takes over the handle.
     explicit view(hamr_handle *handle) : m_handle(handle) {
         const hamr_info *info = hamr_handle_info(handle);
         if (!info) detail::fail(HAMR_ERROR_RELEASED, "view", hamr_last_error());
@@ -90,8 +90,8 @@ public:
         std::swap(m_size, other.m_size);
     }
 
-    /// Ends it, as its destructor does, and throws where what was written cannot be the buffer's. Where
-    /// memory ran out for that it is still there, to be tried again.
+    /// Ends the view, as its destructor does. It throws if the buffer cannot get what was written. If memory
+    /// ran out for that, the view is still there, and can be ended again.
     void release() {
         const hamr_status status = hamr_release_handle(m_handle);
         if (status != HAMR_ERROR_MEMORY) {
@@ -116,13 +116,13 @@ public:
         return hamr::extents(detail::listed(info->shape, info->ndim));
     }
 
-    /// Whether it is memory of its own, and not the buffer's.
+    /// Whether it is memory of its own, not the buffer's.
     bool is_temporary() const {
         const hamr_info *info = m_handle ? hamr_handle_info(m_handle) : nullptr;
         return info && info->flags & HAMR_INFO_TEMPORARY;
     }
 
-    /// Where all work on the elements that came before is ordered.
+    /// The stream on which all earlier work on the elements is ordered.
     hamr::stream stream() const {
         const hamr_info *info = m_handle ? hamr_handle_info(m_handle) : nullptr;
         if (!info) return {};
@@ -131,7 +131,7 @@ public:
 
 #ifdef __cpp_lib_span
     std::span<E> span() const noexcept { return {m_data, m_size}; }
-    /// Other views are spans as any range is: two ways would be a warning of GCC's.
+    /// Other views become spans as any range does: two ways would cause a warning of GCC.
     template <typename V, std::enable_if_t<std::is_same_v<V, E> && !std::is_const_v<V>, int> = 0>
     operator std::span<V>() const && noexcept {
         return span();
