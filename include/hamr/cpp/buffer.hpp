@@ -125,8 +125,7 @@ public:
            const std::shared_ptr<T> &ptr)
         : m_storage(detail::elements<T>::shared_with(detail::place_of(alloc, strm, mode), size, owner, ptr)) {}
 
-    /// Takes over a buffer of hamr.h, whose elements must be T. It is a template, since objects have no such
-    /// buffers.
+    /// Takes over a buffer of hamr.h, whose elements must be T. A template, since objects have no such buffers.
     template <typename H, std::enable_if_t<std::is_same_v<H, hamr_buffer>, int> = 0>
     explicit buffer(H *made) : m_storage(made) {}
 
@@ -177,8 +176,7 @@ public:
     }
     friend void swap(buffer &one, buffer &other) noexcept { one.swap(other); }
 
-    /// Moves the elements to memory of another allocator, on the calling thread's device. Does nothing if they
-    /// are there.
+    /// Moves the elements to memory of another allocator, on the calling thread's device, unless they are there.
     int move(allocator alloc) {
         return change("buffer::move", [&](auto doing) { m_storage.move(static_cast<std::int32_t>(alloc), doing); });
     }
@@ -321,8 +319,7 @@ public:
     T *data() noexcept { return m_storage.data(); }
     const T *data() const noexcept { return m_storage.data(); }
 
-    /// data(), which the pointer keeps alive even if the buffer ends or moves. The result refers to a member,
-    /// which follows the buffer.
+    /// data(), kept alive even if the buffer ends or moves. The result refers to a member that follows the buffer.
     std::shared_ptr<T> &pointer() {
         m_is_followed = true;
         follow();
