@@ -31,13 +31,7 @@ func (r driver) Default(call string, number int) (*queues.Queue, error) {
 	return d.queue, nil
 }
 
-func (r driver) Create(call string, number int) (*queues.Queue, error) {
-	d, err := r.device(call, number)
-	if err != nil {
-		return nil, err
-	}
-	return r.newQueue(d)
-}
+func (r driver) Create(number int) (*queues.Queue, error) { return r.newQueue(r.devices[number]) }
 
 func (b *Backend) newQueue(d *device) (*queues.Queue, error) {
 	handle, err := b.made(b.library.CreateCommandQueue, d.context, d.handle, queueProfiling)

@@ -48,7 +48,7 @@ func (f *fake) Default(_ string, device int) (*Queue, error) {
 	return f.Of("", backends.Stream((device+1)*standard))
 }
 
-func (f *fake) Create(_ string, device int) (*Queue, error) {
+func (f *fake) Create(device int) (*Queue, error) {
 	f.made++
 	return f.Own(10*standard+f.made, device), nil
 }

@@ -1,5 +1,5 @@
 // Package queues makes streams and events out of a runtime's queues and events, as OpenCL and SYCL have them. A queue
-// may keep no order, so each piece of work goes between two barriers there. Whether a queue is idle, a marker tells.
+// may keep no order, so each piece of work goes between two barriers there. A marker tells whether a queue is idle.
 package queues
 
 import (
@@ -13,8 +13,8 @@ type Runtime interface {
 	// Default returns the default queue of a device, and opens the device if nobody has yet. Call is the method that
 	// errors name, here and below.
 	Default(call string, device int) (*Queue, error)
-	// Create makes a queue, which keeps its order, by Queues.Own. Release drops our reference to a queue.
-	Create(call string, device int) (*Queue, error)
+	// Create makes a queue of an open device by Queues.Own. It keeps its order. Release drops our reference to a queue.
+	Create(device int) (*Queue, error)
 	Release(queue uintptr) error
 	// Inspect returns the device of a queue that somebody else made, and whether it keeps its order. The error is
 	// NoStream's for the handle of something else.

@@ -42,7 +42,10 @@ func (s Streams) StreamDevice(stream backends.Stream) (int, error) {
 
 // NewStream returns a queue that keeps its order and, where the device can, the times of its events.
 func (s Streams) NewStream(device int) (backends.Stream, error) {
-	q, err := s.queues.runtime.Create("NewStream", device)
+	if _, err := s.queues.runtime.Default("NewStream", device); err != nil {
+		return 0, err
+	}
+	q, err := s.queues.runtime.Create(device)
 	if err != nil {
 		return 0, err
 	}
