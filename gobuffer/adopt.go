@@ -8,21 +8,19 @@ import (
 	"hamr/backends"
 )
 
-// adopted are the pins of slices that buffers have. A buffer that nobody closes keeps its slice, as it would keep other
-// memory: a device may be reading it, and the end of a Pinner that still pins something ends the program.
+// adopted holds the pins of slices that buffers use. A buffer that nobody closes keeps its slice, as it would keep
+// other memory: a device may be reading it, and a Pinner that is collected while it pins something ends the program.
 var adopted sync.Map
 
-// Adopt returns a buffer whose elements are those of values, without a copy: what one writes, the other has. The array
-// behind values is pinned, so that devices and C code may be given its address, and kept alive until the last use of
-// the memory is released, which is Close unless views, handles or other libraries have it still. hamr never frees it.
-// The caller closes the buffer.
+// Adopt returns a buffer of the elements of values, without a copy: each sees what the other writes. The array behind
+// values is pinned, so that devices and C code may use its address. It stays alive until the memory is released, which
+// is Close unless views, handles or other libraries still hold it. hamr never frees it. The caller closes the buffer.
 //
-// Until then values belong to the buffer as the elements of any other one: the program uses them itself only while no
-// method of the buffer runs that changes them, or reads them if they are to be changed, and after Synchronize where
-// Async work may be under way. They count as memory of backends.Malloc, of which new memory is taken where there are to
-// be more elements than values has: Resize, Append and Reserve then copy them, and values are no longer the buffer's.
-// The array's room behind values, up to their capacity, is not used. Nor may memory from elsewhere that values lie in,
-// as of a mapped file, be given back before.
+// Until then values belong to the buffer. The program may read them while no method of the buffer changes them, and
+// change them while no method of the buffer runs. If Async work may be under way, it calls Synchronize first. The
+// elements count as memory of backends.Malloc. Resize, Append and Reserve to more elements than values has copy them to
+// new memory, and values then no longer belong to the buffer. The room behind values, up to their capacity, is not
+// used. If values lie in memory from elsewhere, as of a mapped file, that must not be unmapped before.
 func Adopt[T Element](values []T) (*Buffer[T], error) {
 	if len(values) == 0 {
 		return New[T](backends.Malloc, 0)

@@ -1,9 +1,9 @@
 package gobuffer
 
-// Library says whom an allocation is for.
+// Library says which library an allocation is for.
 type Library uint8
 
-// The libraries that have memory of hamr's.
+// The libraries that can hold memory of hamr.
 const (
 	LibraryHamr Library = iota
 	LibraryCuPy
@@ -12,7 +12,7 @@ const (
 	libraryCount
 )
 
-// AnyLibrary is all of them, where allocations are chosen.
+// AnyLibrary stands for all libraries where allocations are selected.
 const AnyLibrary Library = 255
 
 var libraryNames = [libraryCount]string{"hamr", "cupy", "torch", "numba"}
@@ -37,12 +37,12 @@ func LibraryNamed(name string) (Library, error) {
 	return AnyLibrary, valueError("library", "\""+name+"\"", "hamr, cupy, torch or numba")
 }
 
-// Moment is when something was done with memory, and by whom. What is zero is not known.
+// Moment is when something was done with memory, and on which thread. Unknown fields are zero.
 type Moment struct {
 	Thread int
 	Time   int64 // nanoseconds since 1970
 	Stack  int64 // as Check's caller numbers them
 }
 
-// lives is how memory came to be, and how it ended.
+// lives is when memory was allocated and when it was freed.
 type lives struct{ allocated, freed Moment }

@@ -10,8 +10,8 @@ import (
 	"hamr/backends"
 )
 
-// Element is a Go type that a buffer can hold, or one that is named after it, as in
-// type Kelvin float64. int, uint and uintptr are none: their sizes differ between machines.
+// Element is a Go type that a buffer can hold, or a type defined from one, such as type Kelvin float64. int, uint and
+// uintptr are not among them: their sizes differ between machines.
 type Element interface {
 	~bool | ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 |
 		~float32 | ~float64 | ~complex64 | ~complex128
@@ -33,16 +33,16 @@ var elementTypes = [...]arrayiface.ElementType{
 	reflect.Complex128: arrayiface.Complex128,
 }
 
-// TypeOf returns the element type of T: of a named type, that of what it is named after.
+// TypeOf returns the element type of T, or of the type that T is defined from.
 func TypeOf[T Element]() arrayiface.ElementType {
 	return elementTypes[reflect.TypeFor[T]().Kind()]
 }
 
-// Buffer is an Array whose elements are of type T. Array's methods that take an
-// *Array accept another Buffer's Array field, of any type, and convert.
+// Buffer is an Array whose elements are of type T. Array's methods that take an *Array accept another Buffer's Array
+// field, of any type, and convert.
 //
-// A Buffer that is nil, the zero value or closed is as such an Array: methods that return an
-// error return one that is ErrZero or ErrFreed.
+// A Buffer that is nil, the zero value or closed behaves as such an Array: methods that return an error return one that
+// is ErrZero or ErrFreed.
 type Buffer[T Element] struct {
 	*Array
 }
@@ -151,8 +151,8 @@ func (b *Buffer[T]) FillValue(value T) error {
 	return a.fill(&p)
 }
 
-// Resize makes the buffer hold n elements in one dimension. Elements in front are kept in C order; new ones are zero,
-// unlike New's. Who writes them all anyway saves that by b.Array.Resize(n, nil).
+// Resize makes the buffer hold n elements in one dimension. Existing elements stay, in C order. New ones are zero,
+// unlike New's. If you write them all anyway, b.Array.Resize(n, nil) saves that.
 func (b *Buffer[T]) Resize(n int) error {
 	var zero T
 	return b.ResizeValue(n, zero)
@@ -171,8 +171,7 @@ func (b *Buffer[T]) ResizeValue(n int, value T) error {
 	return a.resize([]int{n}, &p)
 }
 
-// patternFor is what value is as an element of type t, which differs from T's where a buffer
-// was swapped with another type's.
+// patternFor is value as an element of type t. t is not T's if the buffer was swapped with one of another type.
 func patternFor[T Element](t arrayiface.ElementType, value T) (p pattern, err error) {
 	err = p.set(t, Value{TypeOf[T](), unsafe.Pointer(&value)})
 	return p, err
@@ -229,9 +228,9 @@ func (s *Slice[T]) Slice() []T {
 	return unsafe.Slice((*T)(hostPointer(h.address)), count)
 }
 
-// OnHost calls f with the elements as a Go slice, in C order, and has the buffer have what f
-// writes if that returns nil: in place where they lie so and the host reaches them, else by a
-// temporary. The slice is valid until f returns. See Array.On.
+// OnHost calls f with the elements as a Go slice, in C order. If f returns nil, the buffer has what f has written. The
+// slice is in place if the elements lie so and the host reaches them, else in a temporary. It is valid until f returns.
+// See Array.On.
 func (b *Buffer[T]) OnHost(ctx context.Context, mode Mode, f func([]T) error) error {
 	if _, err := Typed[T](b.array()); err != nil {
 		return err // it was swapped with another type's

@@ -5,14 +5,14 @@ import (
 	"hamr/backends"
 )
 
-// Cached makes Access keep the temporaries that it makes, or not, and returns a. While it is on, whoever asks for the
-// same space and device again is handed the same memory, for as long as nobody changes the elements through hamr: by
-// this Array, by another one, or by another Memory of the same bytes. Who changes them in any other way, by an address
-// or a Handle in place, calls Changed. What is handed out is others' as well: it must not be written to, and
-// Handle.ReadOnly says so. It is on for this Array alone, not for views and copies of it.
+// Cached makes Access keep the temporaries that it makes, or not. While it is on, later Accesses from the same space
+// and device get the same memory, until somebody changes the elements through hamr: by this Array, by another one, or
+// by another Memory of the same bytes. Who changes them in any other way, by an address or a Handle in place, calls
+// Changed. Others may use such a temporary, too: it must not be written to, and Handle.ReadOnly says so. Cached applies
+// to this Array alone, not to its views and copies.
 //
-// A temporary that is kept is dropped at such a change, by Cached(false), Close and Free, by DropKept, and when memory
-// of its runtime runs out; handles hold it for themselves.
+// A kept temporary is dropped at a change of the elements, by Cached(false), Close, Free and DropKept, and when memory
+// of its runtime runs out. Handles keep it alive for themselves.
 func (a *Array) Cached(on bool) error {
 	if err := a.check(); err != nil {
 		return err
@@ -24,8 +24,8 @@ func (a *Array) Cached(on bool) error {
 // IsCached reports whether Cached is on.
 func (a *Array) IsCached() bool { return a != nil && a.cached }
 
-// Changed says that the elements were written to by somebody whom hamr knows nothing of: of a Cached array of any of
-// them, the next Access copies again. What was written on a stream must be ordered as for any Access.
+// Changed says that the elements were written to without hamr. The next Access of a Cached array of any of them copies
+// again. A write on a stream must be ordered as for any Access.
 func (a *Array) Changed() error {
 	if err := a.check(); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (a *Array) keptTemporary(s backends.Space, device int) (copied *Array, shar
 		return copied, false, err
 	}
 	begun := k.begin(a.all(), s, device)
-	// An access that writes either finds what was begun, or is found.
+	// An access that writes either sees what begin has listed, or is seen here.
 	//mutate:never a temporary is kept while an access writes
 	if a.runtime.claims.writes(a.all()) {
 		k.end(begun)
@@ -61,8 +61,8 @@ func (a *Array) keptTemporary(s backends.Space, device int) (copied *Array, shar
 	return copied, k.finish(begun, copied.all()), nil
 }
 
-// reuse is a temporary that was kept, of which it takes over a reference, for use on the
-// stream that a new one would have. The copy to the host is over: it was waited for.
+// reuse makes an Array of a kept temporary, whose reference it takes over, for the stream that a new temporary would
+// have. The copy to the host is complete: it was waited for.
 func (a *Array) reuse(made piece) (*Array, error) {
 	r := made.memory.region
 	o, err := a.optionsAt(r.Allocator, r.Device)

@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// ErrInUse is returned where elements would be used or changed that an access has for its own, see AccessMode.
+// ErrInUse is returned if an operation would use or change elements that an access holds, see AccessMode.
 var ErrInUse = errors.New("the elements are in use")
 
 func (c *claim) excludes(p piece) bool {
 	return (c.temporary || c.origin() == p.origin()) && c.mayShare(p)
 }
 
-// add claims p for somebody who has it by the access holder, or by none. It refuses if another
-// claim on some of the elements writes, or if this one does.
+// add claims p inside the access holder, or inside none. It refuses if another claim on some of the elements writes, or
+// if this one writes and another claim exists.
 func (c *claims) add(p piece, mode Mode, holder uint32) (*claim, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -24,7 +24,7 @@ func (c *claims) add(p piece, mode Mode, holder uint32) (*claim, error) {
 		return nil, fmt.Errorf("%w: an access for %q has some of them; end it before one for %q", ErrInUse, other.mode, mode)
 	}
 	if c.last == 0 {
-		// Elsewhere in every process, since a forked child has arrays of its parent's.
+		// Each process starts elsewhere, since a forked child has arrays of its parent.
 		c.last = rand.Uint32()
 	}
 	c.last = max(c.last+1, 1)
@@ -37,7 +37,7 @@ func (c *claims) add(p piece, mode Mode, holder uint32) (*claim, error) {
 	return mine, nil
 }
 
-// inPlace is told whether the elements that were claimed are used where they are.
+// inPlace records whether the claimed elements are used where they are.
 func (c *claims) inPlace(mine *claim, is bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -58,7 +58,7 @@ func (c *claims) remove(old *claim) {
 	}
 }
 
-// refuse is ErrInUse if an access writes some of p's elements, unless they are held by that.
+// refuse is ErrInUse if an access writes some of p's elements, unless holder is inside that access.
 func (c *claims) refuse(p piece, holder uint32) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -69,7 +69,7 @@ func (c *claims) refuse(p piece, holder uint32) error {
 	return nil
 }
 
-// refuseUse is ErrInUse if an access excludes one that is about to read p's elements or to write some.
+// refuseUse is ErrInUse if an access excludes a kernel that reads p's elements or writes some.
 func (c *claims) refuseUse(p piece, holder uint32, writes bool) error {
 	if c.all.Load() == 0 {
 		return nil
@@ -92,7 +92,7 @@ func (c *claims) writes(p piece) bool {
 	return slices.ContainsFunc(c.list, func(each *claim) bool { return each.mode.Writes() && each.mayShare(p) })
 }
 
-// find returns a claim that excludes who has p by holder: one that writes or, where he writes, any.
+// find returns a claim that conflicts with using p inside holder: one that writes or, if writes is set, any.
 func (c *claims) find(p piece, holder uint32, writes bool) *claim {
 	for _, other := range c.list {
 		if (writes || other.mode.Writes()) && other.excludes(p) && !c.isWithin(holder, other.number) {

@@ -10,9 +10,9 @@ import (
 	"hamr/gobuffer/internal/elements"
 )
 
-// Assign makes the contents and shape those of b, converted. Allocator, owner, stream and mode stay. As many elements
-// as there were are written in place, which whoever shares the memory sees. Another number of elements is written in
-// place only where nobody shares it.
+// Assign makes a's contents and shape those of b, converted. Allocator, owner, stream and mode stay. The same number of
+// elements is written in place, and everybody who shares the memory sees that. Another number is written in place only
+// if nobody shares the memory.
 func (a *Array) Assign(b *Array) error {
 	if err := a.checkWritable(); err != nil {
 		return err
@@ -89,8 +89,8 @@ func (a *Array) Set(at int, b *Array, start, n int) error {
 	return a.runtime.setRun(to, at, source, a.options.Transfer)
 }
 
-// setRun writes the elements from at on, in C order, of dst, whose elements do not lie so, from those of src, which do:
-// the rows that it covers at once, and what it covers of the first one and of the last.
+// setRun writes the elements of src, which lie in C order, to dst from element at on, which do not. It writes whole
+// rows at once, and then the parts of the first and the last row.
 func (r *Runtime) setRun(dst piece, at int, src piece, t Transfer) error {
 	left, row := src.layout.Count(), 1
 	for _, n := range dst.layout.Shape[1:] {
@@ -131,8 +131,8 @@ func (r *Runtime) setRun(dst piece, at int, src piece, t Transfer) error {
 	return nil
 }
 
-// Write makes every element of a the one that b has at the same place, after broadcasting b to a's shape. As in NumPy,
-// dimensions of length 1 that b has in front, and a has not, do not count.
+// Write makes every element of a the element of b at the same place, after broadcasting b to a's shape. As in NumPy,
+// leading dimensions of length 1 that only b has are ignored.
 func (a *Array) Write(b *Array) error {
 	from, err := a.broadcast(b)
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *Array) Write(b *Array) error {
 	return a.runtime.copyElements(a.piece(a.address, a.layout), from, a.options.Transfer)
 }
 
-// broadcast returns the elements of b that Write makes those of a.
+// broadcast returns the elements of b that Write writes to a.
 func (a *Array) broadcast(b *Array) (piece, error) {
 	if err := a.checkWritable(); err != nil {
 		return piece{}, err
@@ -163,9 +163,9 @@ func (a *Array) broadcast(b *Array) (piece, error) {
 	return b.piece(b.address, layout), nil
 }
 
-// Copy returns a new buffer with the same elements in C order, converted to t, by the allocator and on the device that
-// o names; the caller closes it. backends.Same as allocator stands for a's own. If o's stream is a's and the copy is on
-// another device, where that stream means nothing, the copy uses the default stream.
+// Copy returns a new buffer with the same elements in C order, converted to t, by the allocator and on the device of o.
+// The caller closes it. backends.Same stands for a's own allocator. If o has a's stream and the copy is on another
+// device, where that stream means nothing, the copy uses the default stream.
 func (a *Array) Copy(o Options, t arrayiface.ElementType) (*Array, error) {
 	if err := a.check(); err != nil {
 		return nil, err
@@ -205,8 +205,8 @@ func (a *Array) copyTo(r *Runtime, o Options, t arrayiface.ElementType) (*Array,
 	return next, nil
 }
 
-// Move takes the contents to memory of another allocator or device. It does nothing if they are there already. The
-// stream comes along between a device and the host; between two devices it cannot.
+// Move moves the contents to memory of another allocator or device. It does nothing if they are there already. Between
+// a device and the host the stream is kept; between two devices it cannot be.
 func (a *Array) Move(to backends.Allocator, device int) error {
 	if err := a.checkChangeable(); err != nil {
 		return err
@@ -256,7 +256,7 @@ func (a *Array) Text(limit int) (string, error) {
 	return elements.Text(host.pointer(), host.layout, limit), nil
 }
 
-// textOfEnds brings no more elements to the host than so many at each end.
+// textOfEnds copies only the elements at both ends to the host.
 func (r *Runtime) textOfEnds(p piece, ends int) (string, error) {
 	size, count := p.layout.ItemSize(), p.layout.Count()
 	layout, err := arrayiface.NewLayout(p.layout.Type, []int{2 * ends}, nil)
@@ -322,7 +322,7 @@ func (a *Array) fill(p *pattern) error {
 	return a.runtime.fillElements(a.all(), p.bytes(), a.options.Transfer)
 }
 
-// patternOf returns what value, which has one element, is as an element of a; nil if value is.
+// patternOf returns the single element of value as an element of a, or nil if value is nil.
 func (a *Array) patternOf(value *Array) (*pattern, error) {
 	if value == nil {
 		return nil, nil

@@ -7,8 +7,8 @@ import (
 	"hamr/gobuffer/internal/order"
 )
 
-// Covering returns a stream whose synchronisation covers all work on the elements that is not over: movements of
-// hamr's, and whatever the Array's stream holds, the default one if it was given none. busy is false if there is none.
+// Covering returns a stream whose synchronisation covers all unfinished work on the elements: movements of hamr, and
+// what the Array's stream holds, or the default stream if it was given none. busy is false if there is no such work.
 func (a *Array) Covering() (s backends.Stream, busy bool, err error) {
 	w, err := a.covering()
 	if err != nil || w == nil {
@@ -48,7 +48,7 @@ func (a *Array) covering() (all *order.Work, err error) {
 			//mutate:replace the default stream is not asked for other libraries' work
 			//mutate:with idle, err = own.Idle() => idle = true
 			if idle, err = own.Idle(); errors.Is(err, backends.ErrCapturing) {
-				// Nothing can be ordered with what the default stream holds now.
+				// No stream can be made to run after what the default stream holds during a capture.
 				idle, err = true, nil
 			}
 			if err != nil {
@@ -75,12 +75,12 @@ func (a *Array) covering() (all *order.Work, err error) {
 			return nil, err
 		}
 	}
-	// Whoever asks again, as waiting does, enqueues nothing more.
+	// Later calls, as waiting makes them, enqueue nothing more.
 	return own, a.memory.mark(own, pending)
 }
 
-// Before makes what is enqueued on a stream of the memory's device from now on run after all work on the elements that
-// is not over, without blocking. A per-thread stream is the calling thread's.
+// Before makes later work on a stream of the memory's device run after all unfinished work on the elements, without
+// blocking. A per-thread stream is the calling thread's.
 func (a *Array) Before(s backends.Stream) error {
 	if err := a.check(); err != nil {
 		return err
@@ -107,8 +107,8 @@ func (a *Array) Before(s backends.Stream) error {
 	return w.Follow(before)
 }
 
-// Pending reports whether something is seen to be pending on the elements, or on the Array's stream,
-// without waiting: whoever waits for them may wait for long. The error is that of work which is over.
+// Pending reports whether work on the elements, or on the Array's stream, is known to be unfinished. It does not wait.
+// The error is that of finished work.
 func (a *Array) Pending() (busy bool, failed error) {
 	if err := a.check(); err != nil || a.memory == nil || a.memory.streams == nil && a.memory.uses.Idle() {
 		return false, err

@@ -8,7 +8,7 @@ import (
 )
 
 // Adopt returns memory that somebody else owns, with one reference. released is called once, after the last reference
-// is gone, from whatever thread dropped it; the memory must stay valid until then. After an error nothing was adopted
+// is dropped, on the thread that drops it. The memory must stay valid until then. After an error nothing was adopted
 // and released is never called.
 func (r *Runtime) Adopt(at backends.Region, size int, stream backends.Stream, released func()) (*Memory, error) {
 	m, err := r.wrap(at, size, stream)
@@ -30,11 +30,10 @@ func (r *Runtime) countAdopted(m *Memory, at backends.Region, size int) {
 	}
 }
 
-// AdoptInOrder is Adopt of memory whose owner takes it back in the order of a stream, as an allocator
-// does that hands it out again: nothing is waited for at the last Release but what no stream can run
-// after, and released is told the stream whose work, as it is enqueued then, is the last that uses the
-// memory. That is the one given here, unless Forget was told of its end. What released returns, Release
-// does. Whoever uses the memory on another stream runs after what the stream holds now.
+// AdoptInOrder is Adopt of memory whose owner takes it back in the order of a stream, as an allocator does that hands
+// it out again. The last Release waits only for work that no stream can run after. released gets the stream that holds
+// the last use of the memory: the one given here, unless Forget was told of its end. Release returns the error of
+// released. Whoever uses the memory on another stream runs after what this stream holds now.
 func (r *Runtime) AdoptInOrder(
 	at backends.Region, size int, stream backends.Stream, released func(backends.Stream) error,
 ) (*Memory, error) {
@@ -57,8 +56,8 @@ func (r *Runtime) AdoptInOrder(
 	return m, nil
 }
 
-// TakeOver returns memory that was obtained from the allocator it names, by this Runtime's backends or by equal ones,
-// and that is freed here from now on. After an error it is still the caller's.
+// TakeOver returns memory that was allocated by the allocator it names, by this Runtime's backends or by equal ones. It
+// is freed here from now on. After an error it still belongs to the caller.
 func (r *Runtime) TakeOver(at backends.Region, size int, stream backends.Stream) (*Memory, error) {
 	m, err := r.wrap(at, size, stream)
 	if err != nil {
@@ -84,8 +83,7 @@ func (r *Runtime) wrap(at backends.Region, size int, stream backends.Stream) (*M
 	return m, m.resolveStream()
 }
 
-// Disown drops the last reference to adopted memory without telling its owner,
-// for a caller who gives up on an adoption.
+// Disown drops the last reference to adopted memory without telling its owner, to undo an adoption.
 func (m *Memory) Disown() {
 	if m == nil {
 		return

@@ -8,14 +8,14 @@ import (
 )
 
 // Read copies size bytes, from at on, to ordinary host memory at target and returns when they are there. s is the
-// stream that the elements are used on. The host must not reach the memory itself. It is what Access and the contents
-// operations do, for callers who do so for a few elements at a time.
+// stream that the elements are used on. The host must not reach the memory itself. It is for callers that read a few
+// elements at a time, as Access and the contents operations do for whole arrays.
 func (m *Memory) Read(target, at backends.Address, size int, s backends.Stream) error {
 	return m.ReadUntil(nil, target, at, size, s)
 }
 
-// ReadUntil is Read until stop asks: then the error is backends.ErrStopped, and what target holds is
-// unspecified, but nobody writes to it any more.
+// ReadUntil is Read until stop asks. Then the error is backends.ErrStopped, the contents of target are unspecified, and
+// nobody writes to it any more.
 func (m *Memory) ReadUntil(stop *backends.Stop, target, at backends.Address, size int, s backends.Stream) error {
 	if err := m.check(); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (m *Memory) ReadUntil(stop *backends.Stop, target, at backends.Address, siz
 	return errors.Join(p.readEntered(target, size), leave())
 }
 
-// readEntered is Read of what stays where it is meanwhile.
+// readEntered is Read of a piece that stays where it is meanwhile.
 func (p piece) readEntered(target backends.Address, size int) error {
 	if p.onHost() {
 		if err := p.settle(); err != nil {
@@ -52,7 +52,7 @@ func (p piece) readEntered(target backends.Address, size int) error {
 	return p.read(&w, target, size, nil)
 }
 
-// readAfter is readEntered after what is pending, which it lets go.
+// readAfter is readEntered after the pending work before, which it lets go.
 func (p piece) readAfter(before order.Works, target backends.Address, size int) (err error) {
 	defer func() { err = errors.Join(err, before.LetGo()) }()
 	w, err := p.work()
@@ -70,7 +70,7 @@ func (p piece) readAfter(before order.Works, target backends.Address, size int) 
 	return p.memory.uses.Done(before)
 }
 
-// read copies bytes to the host by w's stream, which runs after what was pending before, and waits for it.
+// read copies bytes to the host on w's stream, which runs after before, and waits for that.
 func (p piece) read(w *order.Work, target backends.Address, size int, before order.Works) error {
 	m := p.memory
 	if m.runtime.tracing() {
@@ -92,8 +92,8 @@ func (p piece) read(w *order.Work, target backends.Address, size int, before ord
 		//mutate:replace a reader's memory is written to after an error
 		//mutate:with w.Wait() != nil => false
 		if err = w.Wait(); err != nil && w.Wait() != nil {
-			// The target is the caller's again: nothing may write to it any more. A wait
-			// reports what went wrong before it, too, so only the second one has told.
+			// The target belongs to the caller again, so nothing may write to it any more. A wait also reports earlier failures,
+			// so only the second one says whether the work is over.
 			_, _ = order.SettleDevice(w.Backend, w.Device)
 		}
 	}

@@ -80,7 +80,8 @@ func (r *Runtime) openMapped(f *shares.Frame, at Options, descriptor int) (*Memo
 	if err != nil {
 		return nil, errors.Join(err, m.Release())
 	}
-	m.attachment().Descriptor = &shares.Descriptor{Number: own, Start: m.region.Address, Size: m.Size(), ReadOnly: f.ReadOnly}
+	start := m.region.Address
+	m.attachment().Descriptor = &shares.Descriptor{Number: own, Start: start, Size: m.Size(), ReadOnly: f.ReadOnly}
 	return m, nil
 }
 

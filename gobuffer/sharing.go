@@ -11,7 +11,7 @@ import (
 	"hamr/gobuffer/internal/shares"
 )
 
-// sharer returns the backend that memory beside a's can be shared by, and the device that is meant.
+// sharer returns the backend that can share memory of allocator a, and the device that is meant.
 func (r *Runtime) sharer(a backends.Allocator, device int) (backends.Sharer, int, error) {
 	s, device, err := ableOn[backends.Sharer](r, a, device, "its memory cannot be shared by descriptor")
 	if err != nil {
@@ -20,7 +20,7 @@ func (r *Runtime) sharer(a backends.Allocator, device int) (backends.Sharer, int
 	return s, device, s.Shares(device)
 }
 
-// ableOn returns the backend of an allocator as a T, and the device that is meant; lacks says why where it is none.
+// ableOn returns the backend of an allocator as a T, and the device that is meant. lacks says why it is none.
 func ableOn[T any](r *Runtime, a backends.Allocator, device int, lacks string) (able T, number int, err error) {
 	b, err := r.Backend(a)
 	if err != nil {
@@ -60,11 +60,11 @@ func sharedSize(s backends.Sharer, device, size int) (int, error) {
 
 const maximumShared = 1 << 62
 
-// NewShared returns new memory of size bytes, rounded up to SharedUnit's, that other processes map by a descriptor,
-// with one reference: memory of the backend that serves allocator a, on one of its devices, or the host's. The
-// descriptor is closed on exec and is the caller's to close; the memory lasts while anyone has it mapped or has a
-// descriptor of it. Memory of the host is zero, other memory is not initialised. It counts as adopted: it does not
-// grow, and the last Release ends the mapping when work with it is over.
+// NewShared returns new memory of size bytes, rounded up to SharedUnit's, with one reference, that other processes map
+// by a descriptor. It is memory of the backend that serves allocator a, on one of its devices, or of the host. The
+// descriptor is closed on exec, and the caller closes it. The memory lasts while anyone has it mapped or has a
+// descriptor of it. Host memory is zero; other memory is not initialised. It counts as adopted: it does not grow, and
+// the last Release unmaps it when work with it is over.
 func (r *Runtime) NewShared(a backends.Allocator, device, size int) (m *Memory, descriptor int, err error) {
 	s, device, err := r.sharer(a, device)
 	if err != nil {
@@ -92,10 +92,10 @@ func (r *Runtime) NewShared(a backends.Allocator, device, size int) (m *Memory, 
 	return m, descriptor, nil
 }
 
-// MapShared maps memory of NewShared, of whatever process, that a descriptor is of, which stays the caller's and may be
-// closed at once. a is an allocator of the backend that has made it, the device that which it is on. size is what
-// NewShared was asked for, or less. Who writes where readOnly is true is refused by the device, on the host by SIGSEGV.
-// The memory counts as adopted: the last Release ends the mapping when work with it is over.
+// MapShared maps memory of NewShared, of any process, by its descriptor. The descriptor stays the caller's and may be
+// closed at once. a is an allocator of the backend that has made the memory, and device is where it is. size is at most
+// what NewShared was asked for. With readOnly a write fails: the device refuses it, and the host gets SIGSEGV. The
+// memory counts as adopted: the last Release unmaps it when work with it is over.
 func (r *Runtime) MapShared(a backends.Allocator, device, descriptor, size int, readOnly bool) (*Memory, error) {
 	s, device, err := r.sharer(a, device)
 	if err != nil {
@@ -130,8 +130,8 @@ func (r *Runtime) attach(a *shares.Attachment) (*Memory, error) {
 
 func (m *Memory) isShared() bool { return m.attachment() != nil && m.attachment().Sharer != nil }
 
-// Protect makes memory of NewShared and MapShared read-only where it is, in this process, when work with it is over,
-// and other libraries' on its device. It refuses other memory. After an error it is as before.
+// Protect makes memory of NewShared and MapShared read-only in this process, after the work with it and other
+// libraries' work on its device. It refuses other memory. After an error the memory is as before.
 func (m *Memory) Protect() error {
 	if err := m.settleShared(); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (m *Memory) Protect() error {
 	return m.attachment().Sharer.ProtectShared(m.region, m.Size())
 }
 
-// Separable reports whether Separate can be.
+// Separable reports whether Separate is possible.
 func (m *Memory) Separable() bool {
 	if m.check() != nil || !m.isShared() {
 		return false
@@ -148,9 +148,8 @@ func (m *Memory) Separable() bool {
 	return ok
 }
 
-// Separate has what is written to memory of NewShared and MapShared from now on seen by nobody
-// outside of this memory, when work with it is over. After an error it is as before; it is
-// errors.ErrUnsupported where the memory is not Separable.
+// Separate keeps later writes to memory of NewShared and MapShared private to this mapping, once work with it is over.
+// After an error the memory is as before. If it is not Separable the error is errors.ErrUnsupported.
 func (m *Memory) Separate() error {
 	if err := m.settleShared(); err != nil {
 		return err
