@@ -31,17 +31,24 @@ func (m *Memory) EvictOldest() bool {
 		m.giveUpSpare()
 		return true
 	}
-	if e := m.inFiles.Oldest; e != nil {
-		m.evict(e.unit)
+	if m.evictFrom(&m.inFiles) {
 		return true
 	}
 	for _, d := range m.domains {
-		if e := d.goes.Oldest; e != nil {
-			m.evict(e.unit)
+		if m.evictFrom(&d.goes) {
 			return true
 		}
 	}
 	return false
+}
+
+// evictFrom evicts the least recently used unit of a queue, and reports whether there was any.
+func (m *Memory) evictFrom(q *queue) bool {
+	e := q.Oldest
+	if e != nil {
+		m.evict(e.unit)
+	}
+	return e != nil
 }
 
 // evictInstead evicts a unit because another one cannot be spilled, and reports whether there was any. Where files have
@@ -54,16 +61,9 @@ func (m *Memory) evictInstead(d *Domain, bytes int64, why error) bool {
 	if bytes > d.limit-d.used+evictable {
 		return false
 	}
-	//mutate:never nothing is evicted in place of what cannot be spilled
-	if e := m.inFiles.Oldest; files && e != nil {
-		m.evict(e.unit)
-		return true
-	}
-	if e := d.goes.Oldest; e != nil {
-		m.evict(e.unit)
-		return true
-	}
-	return false
+	//mutate:replace nothing is evicted in place of what cannot be spilled
+	//mutate:with files => false
+	return files && m.evictFrom(&m.inFiles) || m.evictFrom(&d.goes)
 }
 
 func hasNoRoom(err error) bool {

@@ -15,11 +15,8 @@ import (
 func (c *conversation) putName(d *protocol.Decoder, _ *protocol.Encoder) error {
 	payload := d.Rest
 	name, id, replace := d.Name(), d.ID(), d.Flag()
-	if err := d.Done(); err != nil {
-		return err
-	}
 	table := c.server.table
-	o, err := table.Find(id)
+	o, err := found(d, id, table.Find)
 	if err != nil {
 		return err
 	}
@@ -75,7 +72,7 @@ func (c *conversation) exists(d *protocol.Decoder, e *protocol.Encoder) error {
 }
 
 func (c *conversation) describe(d *protocol.Decoder, e *protocol.Encoder) error {
-	o, err := objectOf(d, c.server.table.Find)
+	o, err := found(d, d.ID(), c.server.table.Find)
 	if err != nil {
 		return err
 	}
@@ -150,11 +147,8 @@ func isListed(o *objects.Object, filter uint8, prefix string) bool {
 func (c *conversation) setMetadata(d *protocol.Decoder, _ *protocol.Encoder) error {
 	payload := d.Rest
 	id, metadata := d.ID(), d.Blob()
-	if err := d.Done(); err != nil {
-		return err
-	}
 	table := c.server.table
-	o, err := c.mine(id)
+	o, err := found(d, id, c.mine)
 	if err != nil {
 		return err
 	}
@@ -173,10 +167,7 @@ func (c *conversation) mark(d *protocol.Decoder, _ *protocol.Encoder) error {
 	if d.Broken == "" && what > protocol.MarkEvictable {
 		d.Fail("mark %d", what)
 	}
-	if err := d.Done(); err != nil {
-		return err
-	}
-	o, err := c.server.table.Find(id)
+	o, err := found(d, id, c.server.table.Find)
 	if err != nil {
 		return err
 	}

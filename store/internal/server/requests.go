@@ -87,9 +87,10 @@ func (c *conversation) mine(id protocol.ID) (*objects.Object, error) {
 	return o, nil
 }
 
-// objectOf reads the last field of a request, an id, and finds the object.
-func objectOf(d *protocol.Decoder, find func(protocol.ID) (*objects.Object, error)) (*objects.Object, error) {
-	id := d.ID()
+// found finds the object of a request whose fields have all been read.
+func found(d *protocol.Decoder, id protocol.ID, find func(protocol.ID) (*objects.Object, error)) (
+	*objects.Object, error,
+) {
 	if err := d.Done(); err != nil {
 		return nil, err
 	}
@@ -242,7 +243,7 @@ func (c *conversation) attach(d *protocol.Decoder, _ *protocol.Encoder) error {
 }
 
 func (c *conversation) seal(d *protocol.Decoder, e *protocol.Encoder) error {
-	o, err := objectOf(d, c.mine)
+	o, err := found(d, d.ID(), c.mine)
 	if err != nil {
 		return err
 	}
@@ -344,7 +345,7 @@ func (c *conversation) forget(d *protocol.Decoder, _ *protocol.Encoder) error {
 }
 
 func (c *conversation) abort(d *protocol.Decoder, _ *protocol.Encoder) error {
-	o, err := objectOf(d, c.mine)
+	o, err := found(d, d.ID(), c.mine)
 	if err != nil {
 		return err
 	}
@@ -354,10 +355,7 @@ func (c *conversation) abort(d *protocol.Decoder, _ *protocol.Encoder) error {
 
 func (c *conversation) delete(d *protocol.Decoder, _ *protocol.Encoder) error {
 	id, force := d.ID(), d.Flag()
-	if err := d.Done(); err != nil {
-		return err
-	}
-	o, err := c.server.table.Find(id)
+	o, err := found(d, id, c.server.table.Find)
 	if err != nil {
 		return err
 	}
