@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
-from .groups import KIB, MIB, Case, Group, size_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from .driver import Driver
-    from .groups import Libraries
+from .driver import Driver
+from .groups import KIB, MIB, Case, Group, Libraries, size_text
 
 SIZES = KIB, MIB, 64 * MIB
 LIMIT = 1.2  # microseconds, for memory that is kept for reuse

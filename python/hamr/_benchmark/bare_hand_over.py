@@ -12,18 +12,15 @@ import socket
 import statistics
 import struct
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from .children import answer, told
 from .compiling import compiled
 from .driver import Driver, Memory
 from .share import FILL, between, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 _SOURCE = Path(__file__).with_name("bare_hand_over.c")
 _TIMES = struct.Struct("2q")

@@ -13,19 +13,16 @@ import os
 import socket
 import statistics
 import struct
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from .children import Child, answer, told
 from .compiling import compiled
 from .driver import Driver, Memory
 from .share import FILL, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 _SOURCE = Path(__file__).with_name("bare_object.c")
 _TIMES = struct.Struct("4q")

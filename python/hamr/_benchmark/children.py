@@ -7,14 +7,11 @@ import select
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Self
 
 from .processes import SECONDS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Self
 
 _CODE = "import sys; from hamr._benchmark import {0}; {0}.{1}(*sys.argv[1:])"
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 from .curves import Pattern, Point, Way
+from .driver import Driver
+from .groups import Libraries
 from .peers import Peer, peers_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from .driver import Driver
-    from .groups import Libraries
 
 #: The paths, as records and plots name them.
 TO_NEW, TO_ARRAY = "CUDA to new host memory", "CUDA to an existing NumPy array"

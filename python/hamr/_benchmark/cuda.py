@@ -7,18 +7,14 @@ over the rounds. A library that is not there is recorded as absent.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .allocating import allocation
 from .dlpack import cuda_groups as dlpack
-from .groups import Case, Group
+from .driver import Driver
+from .groups import Case, Group, Libraries
 
 __all__ = ["allocation", "dlpack", "hand_over", "small_moves"]
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .driver import Driver
-    from .groups import Libraries
 
 
 def hand_over(lib: Libraries, driver: Driver) -> Iterator[Group]:

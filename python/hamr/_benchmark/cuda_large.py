@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from .groups import MIB, Case, Group, size_text
+from collections.abc import Callable, Iterator
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from .driver import Driver
-    from .groups import Libraries
+from .driver import Driver
+from .groups import MIB, Case, Group, Libraries, size_text
 
 COMPUTE_MIB = 256
 

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from .groups import Case, Group
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from .driver import Driver
-    from .groups import Libraries
+from .driver import Driver
+from .groups import Case, Group, Libraries
 
 FIELDS, KIB = 500, 64
 

@@ -5,15 +5,10 @@ from __future__ import annotations
 import gc
 import statistics
 import time
+from collections.abc import Callable
+from typing import Any
 
-from .groups import KIB, MIB, size_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from .groups import Settings
+from .groups import KIB, MIB, Settings, size_text
 
 SLICE = 0.004  # seconds that a round spends on one way of copying
 BUDGET, QUICK_BUDGET = 0.8, 0.15  # seconds after which a size has no further round

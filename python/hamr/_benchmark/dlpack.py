@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from .groups import Case, Group
+from collections.abc import Iterator
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from .driver import Driver
-    from .groups import Libraries
+from .driver import Driver
+from .groups import Case, Group, Libraries
 
 COUNT = 256  # float32 elements: 1 KiB
 TARGET = 1.2

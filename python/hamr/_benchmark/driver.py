@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from collections.abc import Callable
+from typing import Any
 
 _POINTER, _SIZE = ctypes.c_uint64, ctypes.c_size_t
 _HANDLE = ctypes.c_void_p

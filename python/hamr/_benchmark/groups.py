@@ -5,11 +5,8 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 SLICE = 0.015  # seconds that a round spends on one operation

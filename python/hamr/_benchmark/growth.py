@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
-from .groups import MIB, Rows
+from .driver import Driver
+from .groups import MIB, Libraries, Rows
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
     from .._base.allocator import AllocatorName
-    from .driver import Driver
-    from .groups import Libraries
 
 GIB = 1 << 30
 

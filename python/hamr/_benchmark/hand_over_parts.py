@@ -7,15 +7,12 @@ import socket
 import statistics
 import struct
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from .children import Child, answer, serving, told
 from .groups import MIB, rows_of
 from .share import FILL, _asarray, between, check
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
 
 #: Every library's way begins with such a message, and the process awake that waits for it.
 ALONE = "a message of as many bytes alone"

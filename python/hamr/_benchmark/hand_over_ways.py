@@ -8,19 +8,15 @@ process looks at the bytes, and lets go of them, at the end of a round.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 from . import bare_hand_over, bare_object
 from .children import Child, answer, serving, told
+from .driver import Driver
 from .groups import MIB
 from .share import FILL, check, itself, took as shared_by
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from .driver import Driver
 
 
 def by_handle(

@@ -14,14 +14,11 @@ import sys
 import threading
 import time
 import timeit
+from collections.abc import Callable, Iterator
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from .driver import Driver
-    from .groups import Libraries, Settings
+from .driver import Driver
+from .groups import Libraries, Settings
 
 FLOOR = "numpy.asarray(minimal object)"
 COUNT = 256  # float32 elements: 1 KiB

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from .copying import part, part_of
 from .curves import Pattern, Point, Way
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from .driver import Driver
-    from .groups import Libraries
+from .driver import Driver
+from .groups import Libraries
 
 NEW, EXISTING = "host to new host memory", "host to an existing NumPy array"
 

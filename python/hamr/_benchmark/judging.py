@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from .copying import INTO_CUDA, TO_ARRAY, TO_CUDA, TO_NEW
 from .groups import KIB, MIB, size_text
 from .processes import FIRST
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 #: Of L, at so many MiB.
 OF_LIMIT = (

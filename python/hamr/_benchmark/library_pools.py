@@ -6,19 +6,14 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from importlib import import_module
+from typing import Any
 
-from .groups import MIB, Rows, size_text
+from .driver import Driver
+from .groups import MIB, Libraries, Rows, size_text
 from .processes import run_child
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-    from typing import Any
-
-    from .driver import Driver
-    from .groups import Libraries
 
 SIZES = 512, MIB, 64 * MIB
 TARGET = 1.3  # times its own pool's cost

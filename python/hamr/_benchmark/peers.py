@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from collections.abc import Callable
+from typing import Any
 
-    from .groups import Libraries
+from .groups import Libraries
 
-    Run = Callable[[], Any]
-    Bound = tuple[str, Callable[[Any, bool], Run]]
+Run = Callable[[], Any]
+Bound = tuple[str, Callable[[Any, bool], Run]]
 
 
 class Peer:

@@ -10,19 +10,15 @@ import random
 import statistics
 import time
 from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
+from typing import Any
 
 import numpy as np
 
+from .driver import Driver
 from .groups import Libraries, Rows
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from .driver import Driver
 
 COUNT = 4096
 EVENTS, QUICK_EVENTS = 1000, 40

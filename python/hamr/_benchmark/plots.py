@@ -10,14 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from typing import Any
 
 from .copying import FROM_PINNED, INTO_CUDA, ON_DEVICE, TO_ARRAY, TO_CUDA, TO_NEW, TO_PINNED
 from .host_copying import EXISTING, NEW
 from .processes import FIRST
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 #: Plots of curves: name, title, and the paths of their panels.
 CURVES = (

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from .groups import GIB, KIB, MIB
 from .plots import digest_of, plots_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 WIDTH = 8.6  # inches; README shows about as many hundred pixels
 COLUMNS = 2

@@ -8,16 +8,12 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from .curves import rounded
+from .driver import Driver
 from .groups import MIB, Libraries, Settings, size_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from .driver import Driver
 
 FIRST = "CUDA to new host memory, first call of a process"
 FIRST_SIZES = 16 * MIB, 64 * MIB, 512 * MIB

@@ -6,10 +6,7 @@ import os
 import shutil
 import sys
 import time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TextIO
+from typing import TextIO
 
 WIDTH = 24  # characters
 

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
+from typing import Any
 
-from .groups import MIB, Case, Group, size_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from .driver import Driver
-    from .groups import Libraries
+from .driver import Driver
+from .groups import MIB, Case, Group, Libraries, size_text
 
 #: y += a * x, for any device from compute capability 5.2 on.
 _PTX = """

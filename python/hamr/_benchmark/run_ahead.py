@@ -10,17 +10,12 @@ from __future__ import annotations
 import ctypes
 import statistics
 import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from .groups import KIB, MIB, Rows, size_text
+from .driver import Driver
+from .groups import KIB, MIB, Libraries, Rows, size_text
 from .waiting import spinner
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from .driver import Driver
-    from .groups import Libraries
 
 TURNS = 100
 _NO_TIMING = 2

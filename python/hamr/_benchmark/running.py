@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .curves import merged
 from .driver import Driver, driver_facts
@@ -17,10 +17,6 @@ from .judging import verdicts
 from .progress import Bar
 from .registry import PARTS, Part, chosen
 from .tables import lines_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 LIMIT = 240.0  # seconds after which nothing is begun
 FORMAT = 2  # of the record

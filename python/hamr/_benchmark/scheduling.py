@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import statistics
+from collections.abc import Callable, Iterator
 from time import perf_counter
+from typing import Any
 
 from .driver import Driver
 from .groups import Group, Libraries, Rows
 from .waiting import MILLISECONDS, case, spinner
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
 
 #: So many products at once, of which the stream has not come to any.
 _CALLS = 50

@@ -6,19 +6,16 @@ import socket
 import statistics
 import struct
 import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from multiprocessing import resource_tracker
 from multiprocessing.shared_memory import SharedMemory
+from typing import Any
 
 from .children import Child, answer, told
 from .groups import MIB, Rows, rows_of, size_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
 
 FILL = 7
 _ROUNDS, _QUICK_ROUNDS = 300, 3

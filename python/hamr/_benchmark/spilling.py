@@ -6,17 +6,12 @@ import os
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
+from typing import Any
 
 from .children import serving
-from .groups import MIB
+from .groups import MIB, Libraries
 from .share import FILL
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from .groups import Libraries
 
 BACK = "hamr: client.get(id), which is spilled, and another goes"
 #: The same bytes by a library that does nothing else.

@@ -6,22 +6,17 @@ import ctypes
 import mmap
 import statistics
 import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing.shared_memory import SharedMemory
+from typing import Any
 
 from .children import Child, answer, serving, told
-from .groups import GIB, KIB, MIB, Case, Group, Rows, rows_of, size_text
+from .driver import Driver
+from .groups import GIB, KIB, MIB, Case, Group, Libraries, Rows, rows_of, size_text
 from .share import bytes_of, on_host as handed_over, shared_memory
 from .store_waiting import TITLE, rows as _beside_waiting
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from .driver import Driver
-    from .groups import Libraries
 
 #: Of the rate of a copy to memory that is there.
 PUT_TARGET = 0.8

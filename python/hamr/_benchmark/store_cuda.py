@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 from . import bare_hand_over, bare_object, hand_over_ways, spilling
-from .groups import MIB, Rows, size_text
+from .driver import Driver
+from .groups import MIB, Libraries, Rows, size_text
 from .hand_over_parts import by_handle, by_store
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from .driver import Driver
-    from .groups import Libraries
 
 #: Microseconds from the sender's call to the receiver's array: of memory of a pool, of an object.
 LIMITS = {MIB: 60.0, 64 * MIB: 250.0}

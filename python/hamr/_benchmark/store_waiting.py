@@ -5,10 +5,7 @@ from __future__ import annotations
 import statistics
 import threading
 import time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 #: Of the time alone.
 BESIDE_TARGET = 1.2

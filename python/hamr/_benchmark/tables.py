@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from .groups import group_lines, size_text
+from collections.abc import Iterator
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+from .groups import group_lines, size_text
 
 
 def lines_of(record: dict[str, Any]) -> list[str]:

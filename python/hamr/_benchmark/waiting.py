@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Iterator
 
 from .driver import Driver
 from .groups import Case, Group, Libraries
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 MILLISECONDS = 0.1, 1, 10, 100
 
