@@ -123,6 +123,17 @@ void check_tensor(const DLManagedTensorVersioned *given) {
     }
 }
 
+/// The buffer that a call makes, which sets a hamr_buffer * and returns a status.
+template <typename T, typename F>
+buffer<T> made_by(const char *doing, F &&function) {
+    hamr_buffer *made = nullptr;
+    check(function(&made), doing);
+    owned_buffer owner(made);
+    buffer<T> elements(made);
+    owner.release();
+    return elements;
+}
+
 } // namespace detail
 
 /// A buffer that shares a tensor's elements, which must be T. It takes over the tensor, unless it throws.
@@ -130,12 +141,7 @@ void check_tensor(const DLManagedTensorVersioned *given) {
 template <typename T>
 buffer<T> from_dlpack(DLManagedTensorVersioned *tensor, void *producer = nullptr) {
     detail::check_tensor<T>(tensor);
-    hamr_buffer *made = nullptr;
-    detail::check(hamr_from_dlpack(tensor, producer, &made), "from_dlpack");
-    detail::owned_buffer owner(made);
-    buffer<T> elements(made);
-    owner.release();
-    return elements;
+    return detail::made_by<T>("from_dlpack", [&](auto made) { return hamr_from_dlpack(tensor, producer, made); });
 }
 
 /// Copies the elements of each source to the destination at the same position, in as few steps as the runtimes

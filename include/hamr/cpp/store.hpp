@@ -216,9 +216,8 @@ public:
         const hamr_place place = {static_cast<std::int32_t>(where), device, nullptr, HAMR_SYNC_HOST, 0};
         const extents &whole = detail::core_shape<T>(shape, "store::client::create");
         hamr_store_builder *made = nullptr;
-        detail::check(hamr_store_create(m_store.get(), detail::element<T>(), whole.rank(), whole.data(), &place,
-                                        how.flags(), how.metadata.data(), how.metadata.size(), &made),
-                      "store::client::create");
+        call("store::client::create", hamr_store_create, detail::element<T>(), whole.rank(), whole.data(), &place,
+             how.flags(), how.metadata.data(), how.metadata.size(), &made);
         return builder<T>(made);
     }
 
@@ -232,9 +231,8 @@ public:
     template <typename T>
     id put(const buffer<T> &elements, const options &how = {}) {
         hamr_store_id made;
-        detail::check(hamr_store_put(m_store.get(), elements.native(), how.flags(), how.metadata.data(),
-                                     how.metadata.size(), &made),
-                      "store::client::put");
+        call("store::client::put", hamr_store_put, elements.native(), how.flags(), how.metadata.data(),
+             how.metadata.size(), &made);
         return made;
     }
 
@@ -252,30 +250,28 @@ public:
     }
 
     void delete_object(const id &object, bool force = false) {
-        detail::check(hamr_store_delete(m_store.get(), object.native(), force), "store::client::delete_object");
+        call("store::client::delete_object", hamr_store_delete, object.native(), force);
     }
     void put_name(const std::string &name, const id &object, bool replace = false) {
-        detail::check(hamr_store_put_name(m_store.get(), name.c_str(), object.native(), replace),
-                      "store::client::put_name");
+        call("store::client::put_name", hamr_store_put_name, name.c_str(), object.native(), replace);
     }
     id get_name(const std::string &name, milliseconds patience = at_once) {
         hamr_store_id found;
-        detail::check(hamr_store_get_name(m_store.get(), name.c_str(), patience.count(), &found),
-                      "store::client::get_name");
+        call("store::client::get_name", hamr_store_get_name, name.c_str(), patience.count(), &found);
         return found;
     }
     void drop_name(const std::string &name) {
-        detail::check(hamr_store_drop_name(m_store.get(), name.c_str()), "store::client::drop_name");
+        call("store::client::drop_name", hamr_store_drop_name, name.c_str());
     }
 
     bool exists(const id &object) {
         std::int32_t there = 0;
-        detail::check(hamr_store_exists(m_store.get(), object.native(), &there, nullptr), "store::client::exists");
+        call("store::client::exists", hamr_store_exists, object.native(), &there, nullptr);
         return there != 0;
     }
     hamr_store_info describe(const id &object) {
         hamr_store_info found;
-        detail::check(hamr_store_describe(m_store.get(), object.native(), &found), "store::client::describe");
+        call("store::client::describe", hamr_store_describe, object.native(), &found);
         return found;
     }
 
@@ -283,31 +279,30 @@ public:
     std::string metadata(const id &object) {
         char *text = nullptr;
         std::size_t bytes = 0;
-        detail::check(hamr_store_metadata(m_store.get(), object.native(), &text, &bytes), "store::client::metadata");
+        call("store::client::metadata", hamr_store_metadata, object.native(), &text, &bytes);
         const std::unique_ptr<char, decltype(&hamr_free_text)> owner(text, hamr_free_text);
         return std::string(text, bytes);
     }
 
     /// Replaces the JSON of an object that this client has made and not sealed.
     void set_metadata(const id &object, const std::string &json) {
-        detail::check(hamr_store_set_metadata(m_store.get(), object.native(), json.data(), json.size()),
-                      "store::client::set_metadata");
+        call("store::client::set_metadata", hamr_store_set_metadata, object.native(), json.data(), json.size());
     }
 
     /// Keeps an object from being evicted or spilled, or ends that.
     void pin(const id &object, bool on = true) {
-        detail::check(hamr_store_pin(m_store.get(), object.native(), on), "store::client::pin");
+        call("store::client::pin", hamr_store_pin, object.native(), on);
     }
 
     /// Allows the server to delete a sealed object that nobody has when room is short, or ends that.
     void set_evictable(const id &object, bool on = true) {
-        detail::check(hamr_store_set_evictable(m_store.get(), object.native(), on), "store::client::set_evictable");
+        call("store::client::set_evictable", hamr_store_set_evictable, object.native(), on);
     }
 
     /// Calls that the server does not answer for so long end with an exception; `forever`, the default, is no
     /// limit.
     void set_timeout(milliseconds timeout) {
-        detail::check(hamr_store_set_timeout(m_store.get(), timeout.count()), "store::client::set_timeout");
+        call("store::client::set_timeout", hamr_store_set_timeout, timeout.count());
     }
 
     /// All objects, or those with a name that begins with a text.
@@ -321,32 +316,32 @@ public:
         std::vector<hamr_store_id> asked, ready(objects.size());
         for (const id &object : objects) asked.push_back(*object.native());
         std::int64_t found = 0;
-        detail::check(hamr_store_wait(m_store.get(), asked.data(), detail::count(asked.size(), "store::client::wait"),
-                                      detail::count(count, "store::client::wait"), patience.count(), ready.data(),
-                                      &found),
-                      "store::client::wait");
+        call("store::client::wait", hamr_store_wait, asked.data(), detail::count(asked.size(), "store::client::wait"),
+             detail::count(count, "store::client::wait"), patience.count(), ready.data(), &found);
         return std::vector<id>(ready.begin(), ready.begin() + found);
     }
     std::vector<id> wait(const std::vector<id> &objects) { return wait(objects, objects.size()); }
 
     hamr_store_figures statistics() {
         hamr_store_figures figures;
-        detail::check(hamr_store_statistics(m_store.get(), &figures), "store::client::statistics");
+        call("store::client::statistics", hamr_store_statistics, &figures);
         return figures;
     }
 
     hamr_store *native() const noexcept { return m_store.get(); }
 
 private:
+    /// Calls a function of hamr/store.h with the session.
+    template <typename... P, typename... A>
+    void call(const char *doing, hamr_status (*function)(hamr_store *, P...), A &&...given) {
+        detail::check(function(m_store.get(), std::forward<A>(given)...), doing);
+    }
+
     template <typename T>
     buffer<T> got(const id &object, int unsafe, milliseconds patience) {
-        hamr_buffer *made = nullptr;
-        detail::check(hamr_store_get(m_store.get(), object.native(), unsafe, patience.count(), &made),
-                      "store::client::get");
-        detail::owned_buffer owner(made);
-        buffer<T> elements(made);
-        owner.release();
-        return elements;
+        return detail::made_by<T>("store::client::get", [&](auto made) {
+            return hamr_store_get(m_store.get(), object.native(), unsafe, patience.count(), made);
+        });
     }
 
     std::vector<id> listed(std::uint32_t which, const char *prefix) {
@@ -355,9 +350,8 @@ private:
         std::uint64_t after = 0;
         do {
             std::int64_t found = 0;
-            detail::check(hamr_store_list(m_store.get(), which, prefix, &after, page.data(),
-                                          static_cast<std::int64_t>(page.size()), &found),
-                          "store::client::list");
+            call("store::client::list", hamr_store_list, which, prefix, &after, page.data(),
+                 static_cast<std::int64_t>(page.size()), &found);
             all.insert(all.end(), page.begin(), page.begin() + found);
         } while (after);
         return all;
@@ -418,12 +412,7 @@ private:
 /// The elements of a handle that is received over a connected UNIX socket, from any language.
 template <typename T>
 buffer<T> open_shared(int socket) {
-    hamr_buffer *made = nullptr;
-    detail::check(hamr_open_shared(socket, &made), "open_shared");
-    detail::owned_buffer owner(made);
-    buffer<T> elements(made);
-    owner.release();
-    return elements;
+    return detail::made_by<T>("open_shared", [&](auto made) { return hamr_open_shared(socket, made); });
 }
 
 } // namespace HAMR_CPP_NAMESPACE
