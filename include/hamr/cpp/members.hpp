@@ -11,6 +11,14 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+#if defined(__has_include)
+#if __cplusplus >= 202002L && __has_include(<span>)
+#include <span>
+#endif
+#if __cplusplus >= 202302L && __has_include(<mdspan>)
+#include <mdspan>
+#endif
+#endif
 
 #include "allocator.hpp"
 #include "element.hpp"
