@@ -43,7 +43,8 @@
 #endif
 #if defined(HAMR_CLANG_CUDA) && HAMR_REMOVED(HAMR_CLANG_CUDA)
 #undef HAMR_CLANG_CUDA
-#elif !defined(HAMR_CLANG_CUDA) && defined(HAMR_ENABLE_CUDA) && defined(__clang__) && defined(__CUDA__) && !defined(__NVCC__)
+#elif !defined(HAMR_CLANG_CUDA) && defined(HAMR_ENABLE_CUDA) && defined(__clang__) && defined(__CUDA__) && \
+    !defined(__NVCC__)
 #define HAMR_CLANG_CUDA
 #endif
 
@@ -71,7 +72,8 @@
 // Objects live in the memory of malloc and cpp, not on devices.
 #if defined(HAMR_ENABLE_OBJECTS) && HAMR_REMOVED(HAMR_ENABLE_OBJECTS)
 #undef HAMR_ENABLE_OBJECTS
-#elif !defined(HAMR_ENABLE_OBJECTS) && !defined(HAMR_ENABLE_CUDA) && !defined(HAMR_ENABLE_HIP) && !defined(HAMR_ENABLE_OPENMP)
+#elif !defined(HAMR_ENABLE_OBJECTS) && !defined(HAMR_ENABLE_CUDA) && !defined(HAMR_ENABLE_HIP) && \
+    !defined(HAMR_ENABLE_OPENMP)
 #define HAMR_ENABLE_OBJECTS
 #endif
 
