@@ -1,4 +1,4 @@
-/* What the Fortran module in hamr.f90 calls: hamr.h's functions, with arrays as Fortran 2018 hands them
+/* What the Fortran module in hamr.f90 calls, which is generated from it: hamr.h's functions, with arrays as Fortran 2018 hands them
  * to C. It is compiled beside hamr.f90, by the C compiler that belongs to the Fortran one.
  *
  * Sizes and strides are reversed on the way: element (i, j) of Fortran's array is [j][i] in C and
@@ -132,15 +132,24 @@ static hamr_status adopt_address(hamr_buffer **buffer, void *address, int32_t el
     return hamr_adopt(buffer, address, element, ndim, shape, NULL, place_of(&place, allocator, device), 0, NULL, NULL);
 }
 
-/* call's status is told to the caller; the parameters are those but the status. */
+/* A function that Fortran calls: call's status is told to the caller; the parameters are those but the status. The comment
+ * before it is what hamr.f90, which is generated, says of it: its name there, its parameters, [those that may be absent],
+ * and what it does. */
 #define FUNCTION(name, call, ...) \
     void hamr_fortran_##name(__VA_ARGS__, void *stat) { tell(call, stat); }
 
+#include "hamr/fortran.h" /* what follows from hamr/interface.h alone */
+
 /* Each takes sizes of either kind. */
 #define WITH_SHAPES(kind)                                                                                                        \
+    /* hamr_allocate(buffer, element, shape, [allocator, device, value]): New memory, of malloc's if no allocator is named. value is \
+     * a number that all elements hold; else they hold anything. */                                                              \
     FUNCTION(allocate_##kind, allocate(buffer, *element, shape, allocator, device, value), hamr_buffer **buffer,                 \
              const int32_t *element, const CFI_cdesc_t *shape, const int32_t *allocator, const int32_t *device, const CFI_cdesc_t *value) \
-    FUNCTION(resize_##kind, resize(*buffer, shape), hamr_buffer **buffer, const CFI_cdesc_t *shape)                              \
+    /* hamr_resize(buffer, shape): Another shape. Elements stay in their order; where there are more, the new ones hold anything. */ \
+    FUNCTION(resize_##kind, resize(*buffer, shape), hamr_buffer *const *buffer, const CFI_cdesc_t *shape)                        \
+    /* hamr_adopt_address(buffer, address, element, shape, [allocator, device]): Shares elements that exist by their address, \
+     * as memory of a device. They outlive the buffer and all that is made of it. */                                                \
     FUNCTION(adopt_address_##kind, adopt_address(buffer, *address, *element, shape, allocator, device), hamr_buffer **buffer,    \
              void *const *address, const int32_t *element, const CFI_cdesc_t *shape, const int32_t *allocator, const int32_t *device)
 WITH_SHAPES(int32)
@@ -165,6 +174,9 @@ static hamr_status adopt(hamr_buffer **buffer, const CFI_cdesc_t *array) {
     return hamr_adopt(buffer, array->base_addr, element, rank, shape, strides, NULL, 0, NULL, NULL);
 }
 
+/* hamr_adopt(buffer, array): Shares an array that exists, of any rank, also with gaps between its elements. It has the
+ * attribute target, and outlives the buffer and all that is made of it. Of a derived type the buffer has the bytes, of
+ * HAMR_INT8, in a dimension more that comes first. */
 FUNCTION(adopt, adopt(buffer, array), hamr_buffer **buffer, const CFI_cdesc_t *array)
 
 /* Lets a pointer of Fortran's point to elements, if they are of its type and rank. */
@@ -223,7 +235,12 @@ static hamr_status access_elements(hamr_buffer *buffer, CFI_cdesc_t *pointer, ha
 
 /* Each for a type of pointers, as Fortran tells them apart by it. */
 #define WITH_POINTERS(type)                                                                                                      \
+    /* hamr_data(buffer, pointer): Lets a pointer of the buffer's rank and type point to the elements, in memory that the host \
+     * reaches. It is valid until the buffer is changed, moved or released. */                                                   \
     FUNCTION(data_##type, point_to(*buffer, pointer), hamr_buffer *const *buffer, CFI_cdesc_t *pointer)                          \
+    /* hamr_access(buffer, pointer, handle, [mode, space, device]): The same for code that says what it does with the elements, \
+     * HAMR_READ_WRITE if it does not, and where it runs, on the host if it does not, wherever the elements are. Until the \
+     * handle is released they are its own, and what it writes is the buffer's then. */                                           \
     FUNCTION(access_##type, access_elements(*buffer, pointer, handle, mode, space, device), hamr_buffer *const *buffer,          \
              CFI_cdesc_t *pointer, hamr_handle **handle, const int32_t *mode, const int32_t *space, const int32_t *device)
 WITH_POINTERS(bool)
@@ -259,18 +276,25 @@ static hamr_status from_dlpack(hamr_buffer **made, struct DLManagedTensorVersion
     return status ? status : hamr_from_dlpack(tensor, NULL, made);
 }
 
+/* hamr_release(buffer): Gives a buffer or a handle back. One that holds nothing is no error. Where memory runs out for what
+ * a handle wrote, it is still there, to be tried again or abandoned. */
 FUNCTION(release_buffer, forget_buffer(buffer), hamr_buffer **buffer)
+/* hamr_release(handle): */
 FUNCTION(release_handle, forget_handle(handle, hamr_release_handle(*handle)), hamr_handle **handle)
+/* hamr_abandon(handle): Gives a handle back without what it wrote to a temporary. */
 FUNCTION(abandon, forget_handle(handle, hamr_abandon_handle(*handle)), hamr_handle **handle)
-FUNCTION(move, hamr_move(*buffer, *allocator, device ? *device : HAMR_CURRENT_DEVICE), hamr_buffer *const *buffer,
-         const int32_t *allocator, const int32_t *device)
+/* hamr_fill(buffer, value): All elements hold a number, which is converted. */
 FUNCTION(fill, fill(*buffer, value), hamr_buffer *const *buffer, const CFI_cdesc_t *value)
-FUNCTION(assign, hamr_assign(*buffer, *other), hamr_buffer *const *buffer, hamr_buffer *const *other)
+/* hamr_swap(buffer, other): Two buffers exchange all that they have. */
 FUNCTION(swap, hamr_swap(*buffer, *other), hamr_buffer *const *buffer, hamr_buffer *const *other)
+/* hamr_copy(buffer, made, [allocator, device]): A new buffer of the same elements, in memory as the first one's if no allocator
+ * is named. */
 FUNCTION(copy, copy(*buffer, made, allocator, device), hamr_buffer *const *buffer, hamr_buffer **made, const int32_t *allocator,
          const int32_t *device)
-FUNCTION(synchronize, hamr_synchronize(*buffer), hamr_buffer *const *buffer)
+/* hamr_to_dlpack(buffer, tensor): A DLManagedTensorVersioned * that keeps the memory, after the work on it. Whoever takes it
+ * calls its deleter. */
 FUNCTION(to_dlpack, hamr_to_dlpack(*buffer, NULL, tensor), hamr_buffer *const *buffer, struct DLManagedTensorVersioned **tensor)
+/* hamr_from_dlpack(made, tensor): Takes such a tensor over, save after an error. */
 FUNCTION(from_dlpack, from_dlpack(made, *tensor), hamr_buffer **made, struct DLManagedTensorVersioned *const *tensor)
 
 /* Of a buffer's info, each. */
@@ -279,14 +303,21 @@ FUNCTION(from_dlpack, from_dlpack(made, *tensor), hamr_buffer **made, struct DLM
         const hamr_info *info = *buffer ? hamr_info_of(*buffer) : NULL; \
         return info ? fact : none;                                      \
     }
+/* type(c_ptr) hamr_address(buffer): Where the first element is, in the address space of its device; null of what is no buffer. */
 FACT(void *, address, hamr_data(*buffer), NULL)
+/* integer(c_int64_t) hamr_size(buffer): How many elements; 0 of what is no buffer. */
 FACT(int64_t, size, info->size, 0)
 /* A default integer of 4 bytes is the lower half of the register. */
+/* integer(hamr_integer) hamr_rank(buffer): -1 of what is no buffer. */
 FACT(int64_t, rank, info->ndim, -1)
+/* integer(hamr_integer) hamr_element(buffer): HAMR_FLOAT64 and so on; 0 of what Fortran's numbers are not. */
 FACT(int64_t, element, info->element, HAMR_INVALID)
+/* integer(hamr_integer) hamr_allocator(buffer): HAMR_UNKNOWN_ALLOCATOR of what is no buffer. */
 FACT(int64_t, allocator, info->allocator, HAMR_UNKNOWN_ALLOCATOR)
+/* integer(hamr_integer) hamr_device(buffer): Which owns the memory; -1: the host. */
 FACT(int64_t, device, info->device, HAMR_CURRENT_DEVICE)
 
+/* integer(c_int64_t) hamr_extent(buffer, dimension): The size of a dimension, counted from 1; -1 where there is none. */
 int64_t hamr_fortran_extent(hamr_buffer *const *buffer, const int32_t *dimension) {
     const hamr_info *info = *buffer ? hamr_info_of(*buffer) : NULL;
     if (!info || *dimension < 1 || *dimension > info->ndim) return -1;
@@ -325,7 +356,8 @@ static char *reverse_list(char *text) {
     return at;
 }
 
-/* In the order that the program has given sizes in. */
+/* type(c_ptr) hamr_error_words(length): For hamr_last_error, which makes Fortran's text of it: in the order that the program
+ * has given sizes in. */
 const char *hamr_fortran_error_words(int64_t *length) {
     static __thread char words[sizeof hamr_open_error];
     snprintf(words, sizeof words, "%s", hamr_last_error());

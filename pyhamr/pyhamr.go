@@ -9,7 +9,6 @@
 package pyhamr
 
 import (
-	"fmt"
 	"runtime"
 
 	"hamr/arrayiface"
@@ -42,13 +41,6 @@ func FreeFunction(allocator int) uint64 {
 	return uint64(all.FreeFunction(backends.Allocator(allocator)))
 }
 
-// Export returns how far into its allocation an address is, and a text by which other
-// processes open the allocation, with a space between.
-func Export(allocator, device int, address uint64) (string, error) {
-	offset, handle, err := bridge.Export(backends.Allocator(allocator), device, backends.Address(address))
-	return fmt.Sprint(offset, " ", handle), err
-}
-
 // Import returns the address of memory, of least bytes and more, that Export described, maybe in another process. The
 // caller frees it by the allocator.
 func Import(allocator, device int, handle string, least int) (uint64, error) {
@@ -57,7 +49,7 @@ func Import(allocator, device int, handle string, least int) (uint64, error) {
 }
 
 // LiveReferences returns how many references to memory Python holds.
-func LiveReferences() int { return bridge.Live() }
+func LiveReferences() int { return bridge.LiveReferences() }
 
 // PreferredAllocator returns the value of the best allocator on this machine for
 // the host, or else for devices.
@@ -99,18 +91,11 @@ func Configure(name, value string) int {
 // standard error, 2 kept for TakeLog.
 func SetVerbose(level int) (int, error) { return 0, bridge.SetVerbose(level) }
 
-// TakeLog returns the lines kept since the last call.
-func TakeLog() string { return bridge.TakeLog() }
-
 // ResetPeaks makes every peak the present number of bytes.
 func ResetPeaks() int {
 	bridge.ResetPeaks()
 	return 0
 }
-
-// Pools returns a line for each pool of memory that is kept for reuse: allocator, device, limit or
-// -1, and the bytes in use, taken at most, kept and side by side, hits and misses.
-func Pools() string { return bridge.Pools() }
 
 // LimitPool limits what is taken for an allocator on a device; -2 bytes is the limit of the start.
 //

@@ -14,9 +14,10 @@
 
 #include "hamr/allocators.h"
 #include "hamr/kernels.h"
+#include "hamr/records.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 20
+#define HAMR_ABI_VERSION 21
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -32,8 +33,8 @@
 #define HAMR_SOLE 0x80000u /* of a growing array, as an argument: nobody else has its memory */
 #define HAMR_OR_PAGEABLE 0x100000u /* of an array: where there is no more page-locked memory to be had, what is made of it
                                    * may lie in ordinary host memory, as its allocator then says */
-#define HAMR_PROMPT 0x200000u /* of the first array of access, open_access, read, write, append, assign, set, copy_many, move,
-                              * copy and text, and of end_access's: a call that would take longer than 50 ms returns a HAMR_BUSY.
+#define HAMR_PROMPT 0x200000u /* of the first array of access, open_access, read, write_elements, append, assign, set_elements,
+                              * copy_many, move, copy and text, and of end_access's: a call that would take longer than 50 ms returns a HAMR_BUSY.
                               * All that it was given must stay where it is until proceed or stop has told the outcome */
 
 #define HAMR_IN_ORDER 0x400000u /* of the array of access and open_access: elements that do not lie one after the other in
@@ -126,82 +127,8 @@ typedef struct hamr_error {
     const struct hamr_holder *holders;
 } hamr_error;
 
-typedef struct hamr_strings {
-    int64_t count;
-    const char *const *items;
-} hamr_strings;
-
-/* What a runtime knows of an address. */
-typedef struct hamr_location {
-    uint64_t base;     /* where the allocation starts; 0: the runtime cannot tell */
-    int64_t size;      /* bytes in it; 0: the runtime cannot tell */
-    int32_t allocator; /* HAMR_ALLOCATOR_ANY: no runtime knows the memory */
-    int32_t device;
-} hamr_location;
-
-typedef struct hamr_backend {
-    const char *name;
-    const char *reason;            /* why it is not available, or NULL */
-    const char *const *tried;      /* what was looked for then; ends with NULL */
-    const char *const *allocators; /* ends with NULL */
-    int32_t available;
-    int32_t device_count;
-} hamr_backend;
-
-typedef struct hamr_statistics {
-    int32_t allocator;
-    int32_t reserved;
-    int64_t live;    /* allocations */
-    int64_t current; /* bytes in them */
-    int64_t peak;
-    int64_t made;
-    int64_t adopted; /* foreign memory in use */
-    int64_t kept;    /* bytes in temporaries that are kept, see HAMR_KEPT */
-    int64_t reused;  /* how often one was handed out again */
-} hamr_statistics;
-
 /* Makes an error the exception of the calling thread, and frees it. */
 typedef void (*hamr_raise_function)(hamr_error *error);
-
-/* What an __array_interface__ or __cuda_array_interface__ says. */
-typedef struct hamr_interface {
-    const char *typestr;
-    const int64_t *shape;
-    const int64_t *strides; /* NULL: C order */
-    uint64_t pointer;
-    int64_t offset;
-    int64_t length; /* bytes in the buffer that data is; -1: data is a pointer */
-    int64_t version;
-    int64_t shape_length;
-    int64_t strides_length;
-    int32_t masked;
-    int32_t reserved;
-} hamr_interface;
-
-#define HAMR_LONGEST_FRAME 4096 /* bytes; gobuffer's maximumFrame */
-#define HAMR_FRAME_DESCRIPTORS 2
-
-/* How elements are shared with other processes, and then what these open them by. */
-typedef struct hamr_sharing {
-    uint64_t opened;    /* the token of what open_elements has opened that they are of, or 0 */
-    uint64_t stored;    /* that of a store's object that they are of, or 0 */
-    int32_t copying;    /* gobuffer.Copying */
-    int32_t read_only;  /* whether it is asked for, and then whether it is so */
-    int32_t copied;     /* the other processes get a copy */
-    int32_t lent;       /* memory is lent by the last descriptor: prepare_share is of use */
-    int32_t count;      /* of descriptors, which are the caller's to close */
-    int32_t descriptors[HAMR_FRAME_DESCRIPTORS];
-    int32_t waits;      /* asks for the work on the elements to be waited for, which else is over */
-    int64_t bytes;      /* in frame */
-    unsigned char frame[HAMR_LONGEST_FRAME];
-} hamr_sharing;
-
-/* What was opened of another process's. */
-typedef struct hamr_opened_elements {
-    uint64_t token; /* for end_elements; 0: there are no elements */
-    int32_t lease;  /* a descriptor that a forked child is to close, or -1 */
-    int32_t reserved;
-} hamr_opened_elements;
 
 /* Functions that may fail return NULL, or an error to be given to free(). What they set
  * is meant only where they did not fail. Whatever else they give out, texts and structs,
@@ -282,24 +209,29 @@ typedef struct hamr_functions {
     /* Waits for all work on the elements, and tells what went wrong on the device. */
     hamr_error *(*synchronize)(hamr_array *array);
 
-    /* Contents. Those with a result describe there what the array becomes: its shape and
-     * strides have room for HAMR_MAX_DIMENSIONS entries, and its memory is array's own
-     * reference, or a new one. value is an array of one element, or NULL. */
+    /* Contents. What is described at becomes is what the array becomes: its shape and strides have room for
+     * HAMR_MAX_DIMENSIONS entries, and its memory is array's own reference, or a new one; so has result, of
+     * a new array. value is an array of one element, or NULL. Python's extension has each that has becomes. */
 
-    hamr_error *(*reserve)(hamr_array *array, int64_t n, hamr_array *value, hamr_array *result);
-    hamr_error *(*resize)(hamr_array *array, int32_t ndim, const int64_t *shape, hamr_array *value, hamr_array *result);
-    hamr_error *(*append)(hamr_array *array, hamr_array *other, hamr_array *result);
+    /* Makes room for n elements; new room holds value, if that is not NULL. */
+    hamr_error *(*reserve)(hamr_array *array, int64_t n, hamr_array *value, hamr_array *becomes);
+    /* Holds the elements of a shape; new ones hold value, if that is not NULL. */
+    hamr_error *(*resize)(hamr_array *array, int32_t ndim, const int64_t *shape, hamr_array *value, hamr_array *becomes);
+    /* Adds the elements of other behind the last. */
+    hamr_error *(*append)(hamr_array *array, hamr_array *other, hamr_array *becomes);
     /* Becomes the contents and shape of other. */
-    hamr_error *(*assign)(hamr_array *array, hamr_array *other, hamr_array *result);
+    hamr_error *(*assign)(hamr_array *array, hamr_array *other, hamr_array *becomes);
     /* Writes n elements of other, from start on, from element at on. */
-    hamr_error *(*set)(hamr_array *array, int64_t at, hamr_array *other, int64_t start, int64_t n, hamr_array *result);
+    hamr_error *(*set_elements)(hamr_array *array, int64_t at, hamr_array *other, int64_t start, int64_t n, hamr_array *becomes);
     /* Sets every element from other, broadcast. */
-    hamr_error *(*write)(hamr_array *array, hamr_array *other, hamr_array *result);
-    /* write for count pairs, one after the other, in as few steps as their runtimes can do it. All
+    hamr_error *(*write_elements)(hamr_array *array, hamr_array *other, hamr_array *becomes);
+    /* Sets every element to the single one of value. */
+    hamr_error *(*fill)(hamr_array *array, hamr_array *value, hamr_array *becomes);
+    /* Takes the contents to other memory. */
+    hamr_error *(*move)(hamr_array *array, int32_t allocator, int32_t device, hamr_array *becomes);
+    /* write_elements for count pairs, one after the other, in as few steps as their runtimes can do it. All
      * are checked before anything is copied. transfer: -1 is each destination's own. */
     hamr_error *(*copy_many)(int64_t count, hamr_array *const *destinations, hamr_array *const *sources, int32_t transfer);
-    hamr_error *(*fill)(hamr_array *array, hamr_array *value, hamr_array *result);
-    hamr_error *(*move)(hamr_array *array, int32_t allocator, int32_t device, hamr_array *result);
     /* A new array with the same elements, converted. HAMR_ALLOCATOR_SAME: array's. */
     hamr_error *(*copy)(hamr_array *array, int32_t allocator, int32_t device, int32_t element, hamr_array *result);
     /* The elements in another shape, of which one size may be -1. copying: 0 where it
@@ -402,6 +334,63 @@ typedef struct hamr_functions {
     /* Names and texts, in turn. */
     hamr_error *(*describe)(const char *backend, int32_t device, hamr_strings **facts);
 
+    /* Replies of several values: what Python asks for. It is told here what a row has. */
+
+    /* What memory is in use, what was recorded of it, and how pools are divided. A row begins with a letter: a, of an
+     * allocation: library, allocator, device, address, bytes, stream, thread, nanoseconds since 1970, stack; e, of an
+     * event: its action, and the same; d: how many events were dropped; s, of a segment: allocator, device, address,
+     * bytes; and behind that b, of each of its blocks: address, bytes, whether somebody has it. */
+    hamr_error *(*memory_snapshot)(hamr_rows **found);
+    /* Of Track's number: bytes and number of the allocations so far, bytes freed, and by how many bytes there were more
+     * in use at most than at the start. last ends it. */
+    hamr_error *(*read_tracker)(uint64_t number, int32_t last, hamr_rows **found);
+    /* Library, backend or "", device, most bytes in use. */
+    hamr_error *(*library_limits)(hamr_rows **found);
+    /* Who has memory: library, allocator, device, number of allocations, bytes in them. */
+    hamr_error *(*library_totals)(hamr_rows **found);
+    /* Of each pool of memory that is kept for reuse: allocator, device, limit or -1, the bytes in use, taken at most,
+     * kept and side by side, hits and misses. */
+    hamr_error *(*pools)(hamr_rows **found);
+    /* Looks at all memory that is kept, and gives what found_misuse does. */
+    hamr_error *(*check_memory)(hamr_rows **found);
+    /* Wrong uses of memory that were found since the last call: library, allocator, device, address, bytes, stream,
+     * offset, bytes written to, the first one's value; thread, nanoseconds since 1970 and stack, of the allocation, of
+     * the release and of the second one; the same with stream and access of work, and of work before that; the names
+     * of both. What is not there is zeros and "". The last row is how many more there were. */
+    hamr_error *(*found_misuse)(hamr_rows **found);
+    /* Ends the check, and gives what found_misuse does. */
+    hamr_error *(*stop_checking)(hamr_rows **found);
+    /* Of each backend its name and "", or why its work is not looked at. */
+    hamr_error *(*observed_by_checking)(hamr_rows **found);
+    /* Waits for somebody who asks for a thread's stack: a number for AnswerStack, and the thread. */
+    hamr_error *(*asked_for_stack)(int64_t milliseconds, hamr_rows **found);
+    /* How far into its allocation an address is, and a text by which other processes open the allocation. */
+    hamr_error *(*export_memory)(int32_t allocator, int32_t device, uint64_t address, hamr_rows **found);
+    /* The devices that work may run on: those that a list with commas names or, where that is empty, HAMR_ACCELERATORS.
+     * distinct leaves out those that another runtime before them shows, too. */
+    hamr_error *(*accelerators)(const char *among, int32_t distinct, hamr_rows **found);
+    /* Of a new allocator that keeps memory for reuse: its number, and which allocator's memory that is: the one given
+     * or, if that is -1, what is preferred on the device. limit 0 is CMSSW's rule, -1 none. */
+    hamr_error *(*new_caching_allocator)(int32_t allocator, const char *backend, int32_t device, int32_t pinned, int64_t limit, hamr_rows **made);
+    /* The numbers of hetero.AllocatorStatistics. */
+    hamr_error *(*caching_statistics)(uint64_t number, hamr_rows **found);
+    /* Of each device whose streams or events scheduling has used: its name, and of streams and of events how many there
+     * are, are kept and are handed out, and how often one kept was. */
+    hamr_error *(*cached_places)(hamr_rows **found);
+    /* What decides about copies between a device and ordinary host memory: a name, a value and where that is from. */
+    hamr_error *(*staging_report)(const char *backend, int32_t device, hamr_rows **found);
+    /* Of each property of a device its name and its value. */
+    hamr_error *(*device_properties)(const char *backend, int32_t device, hamr_rows **found);
+    /* What NVIDIA's management library says of itself, by a name: driver, nvml, cuda, count or library. */
+    hamr_error *(*nvml_system)(const char *what, hamr_rows **found);
+    /* The same of a device. counted asks only between NVMLInit and NVMLShutdown; else the library is initialised for
+     * hamr itself. */
+    hamr_error *(*nvml_device)(int32_t counted, const char *device, const char *what, hamr_rows **found);
+    /* The name of a status, and what it means. */
+    hamr_error *(*nvml_status)(int32_t code, hamr_rows **found);
+    /* The lines kept since the last call. */
+    hamr_error *(*take_log)(hamr_rows **found);
+
     /* What HAMR_PROMPT was asked of. */
 
     /* Waits for an operation, and returns its outcome or, after 50 ms, a HAMR_BUSY. */
@@ -435,8 +424,6 @@ typedef struct hamr_functions {
     hamr_error *(*configure)(const char *name, const char *value);
     /* 0: no trace, 1: on standard error, 2: kept for take_log. */
     hamr_error *(*set_verbose)(int32_t level);
-    /* The lines kept since the last call. */
-    char *(*take_log)(void);
     /* What makes exceptions of the errors of functions that Python calls. */
     void (*set_raise)(hamr_raise_function raise);
 

@@ -172,7 +172,8 @@ typedef struct hamr_table {
     hamr_status (*reserve)(hamr_buffer *buffer, int64_t size, const void *value);
     hamr_status (*resize)(hamr_buffer *buffer, int32_t ndim, const int64_t *shape, const void *value);
     hamr_status (*free)(hamr_buffer *buffer); /* leaves a buffer without elements, which can grow again */
-    hamr_status (*assign)(hamr_buffer *buffer, const hamr_buffer *other); /* becomes its contents and shape */
+    /* Becomes the contents and the shape of another buffer, where it is and with elements of its own type. Fortran has it. */
+    hamr_status (*assign)(hamr_buffer *buffer, const hamr_buffer *other);
     hamr_status (*assign_values)(hamr_buffer *buffer, int32_t element, const void *values, int64_t size);
     hamr_status (*append)(hamr_buffer *buffer, const hamr_buffer *other);
     hamr_status (*append_values)(hamr_buffer *buffer, int32_t element, const void *values, int64_t size);
@@ -187,7 +188,8 @@ typedef struct hamr_table {
     hamr_status (*copy)(const hamr_buffer *buffer, hamr_buffer **made, int32_t element, const hamr_place *place);
     /* write for count pairs, in as few steps as their runtimes can. transfer -1: each one's own. */
     hamr_status (*copy_many)(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *const *sources, int32_t transfer);
-    hamr_status (*move)(hamr_buffer *buffer, int32_t allocator, int32_t device); /* nothing if it is there */
+    /* Takes the elements to memory of another allocator or device. Nothing if they are there. Fortran has it. */
+    hamr_status (*move)(hamr_buffer *buffer, int32_t allocator, int32_t device);
     hamr_status (*swap)(hamr_buffer *one, hamr_buffer *other);
     /* The elements in another shape, one size of which may be -1. copying: 0 where it must be, 1 never, 2 always. */
     hamr_status (*reshape)(const hamr_buffer *buffer, hamr_buffer **made, int32_t ndim, const int64_t *shape, int32_t copying);
@@ -211,7 +213,7 @@ typedef struct hamr_table {
     /* Order. */
     hamr_status (*set_stream)(hamr_buffer *buffer, void *stream, int32_t transfer);
     hamr_status (*set_transfer)(hamr_buffer *buffer, int32_t transfer);
-    /* Waits for all work on the elements, and tells what went wrong on the device. */
+    /* Waits for all work on the elements, and tells what went wrong on the device. Fortran has it. */
     hamr_status (*synchronize)(const hamr_buffer *buffer);
     hamr_status (*wait)(const hamr_buffer *buffer, int64_t milliseconds, int32_t *over);
     /* Makes a stream's later work run after all work on the elements. */

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -13,8 +14,11 @@ import (
 type crossing struct {
 	table   int // entries of the table of C functions, which python/hamr/native calls
 	gopy    int // functions that gopy exports, which Python calls by name
-	replies int // of these, those whose reply is text
+	replies int // of these, those whose reply is text that Python would have to parse
 }
+
+// plainReplies are functions whose reply is one text, which Python takes as it is.
+var plainReplies = []string{"Version", "GoVersion", "Library", "FirstAlternative"}
 
 var entry = regexp.MustCompile(`(?m)^\s*\.\w+ = `)
 
@@ -56,7 +60,8 @@ func (c *crossing) add(file *ast.File) {
 		if f.Type.Results == nil || len(f.Type.Results.List) == 0 {
 			continue
 		}
-		if of, ok := f.Type.Results.List[0].Type.(*ast.Ident); ok && of.Name == "string" {
+		if of, ok := f.Type.Results.List[0].Type.(*ast.Ident); ok && of.Name == "string" &&
+			!slices.Contains(plainReplies, f.Name.Name) {
 			c.replies++
 		}
 	}

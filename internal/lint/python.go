@@ -16,7 +16,9 @@ const pythonRoot = "python/hamr"
 var pythonRules = []rule{
 	{"_facade", nil}, // generated from what gopy exports
 	{"_stored", nil},
-	{"_native", []string{"_facade", "_stored"}},
+	{"_array", nil},
+	{"_calls", []string{"_array", "_stored"}},
+	{"_native", []string{"_array", "_calls", "_facade", "_stored"}},
 	{"_base", []string{"_facade"}},
 	{"_protocols", []string{"_base"}},
 	{"_buffer", []string{"_base", "_protocols"}},

@@ -157,6 +157,9 @@ def test_a_random_walk(name, seed, tmp_path_factory):
     assert run(program, str(seed), steps, env=SANITIZED) == "the model holds\n"
 
 
+TAKES = "    return table->take(buffer, made);\n}\n"
+
+
 def newer_headers(folder):
     """Those of a version whose table has one function more."""
     shutil.copytree(hamr.get_include(), folder)
@@ -167,9 +170,11 @@ def newer_headers(folder):
             "(*juggle)(int32_t balls);",
         ),
         (
-            "../hamr.h",
-            "#undef HAMR_FUNCTION",
-            "HAMR_FUNCTION(juggle, (int32_t balls), (balls))\n#undef HAMR_FUNCTION",
+            "calls.h",
+            TAKES,
+            TAKES + "static inline hamr_status hamr_juggle(int32_t balls) {\n"
+            "    const hamr_table *table = HAMR_TABLE_WITH(juggle);\n"
+            "    return table ? table->juggle(balls) : (hamr_status)HAMR_ERROR_LIBRARY;\n}\n",
         ),
     ]:
         path = folder / "hamr" / name

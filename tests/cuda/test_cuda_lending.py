@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hamr
+from hamr import _native
 from hamr._base.library import core
 from tests.cuda import driver
 from tests.cuda.test_cuda_allocators import FEW_PLACES, PLACES, name
@@ -145,14 +146,18 @@ def test_after_an_exception_a_temporary_is_dropped(ordered, space):
     ordered.fill(1)
 
 
+def _logged():
+    return [line for (line,) in _native.take_log()]
+
+
 @pytest.mark.parametrize(("mode", "copies"), [("r", 1), ("w", 0), ("rw", 1)])
 def test_a_mode_says_what_is_brought_in(mode, copies):
     buffer = hamr.Buffer(N, "f4", "cuda", fill=0)
     core().SetVerbose(2)
     try:
         with buffer.on_host(mode):
-            lines = core().TakeLog().splitlines()
-        lines, end = [line for line in lines if line.startswith("copy")], core().TakeLog()
+            lines = _logged()
+        lines, end = [line for line in lines if line.startswith("copy")], " ".join(_logged())
     finally:
         core().SetVerbose(0)
     assert len(lines) == copies

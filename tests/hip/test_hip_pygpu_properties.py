@@ -9,11 +9,11 @@ def test_properties_are_those_of_the_device_below():
     run_code(
         """
 import hamr, hamr.pygpu as g
-from hamr._base.library import core
+from hamr import _native
 found = g.cudaDeviceProp(1)
 assert found.last_status() == 0 and found.name() == "Emulated CUDA device 1"
 numbers = [
-    dict(map(str.split, core().DeviceProperties(name, 1).splitlines())) for name in ("hip", "cuda")
+    dict(_native.device_properties(name, 1)) for name in ("hip", "cuda")
 ]
 assert numbers[0] == numbers[1] and len(numbers[0]) > 30, numbers
 assert (found.warpSize(), found.maxThreadsDim(), found.maxGridSize()) == (

@@ -13,7 +13,8 @@ from hamr import _native
 from tests.support import producers
 
 STUBS = [
-    ast.parse((resources.files("hamr") / f"{n}.pyi").read_text()) for n in ("_native", "_stored")
+    ast.parse((resources.files("hamr") / f"{n}.pyi").read_text())
+    for n in ("_native", "_array", "_calls", "_stored")
 ]
 STUB = ast.Module([node for stub in STUBS for node in stub.body], [])
 

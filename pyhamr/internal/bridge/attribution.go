@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 
 	"hamr/backends"
@@ -16,38 +15,33 @@ var recording struct {
 }
 
 // MemorySnapshot describes the memory that is in use, what was recorded of it, and how pools are divided,
-// in lines that begin with what they are: "a" an allocation (library, allocator, device, address, bytes,
+// in rows that begin with what they are: "a" an allocation (library, allocator, device, address, bytes,
 // stream, thread, nanoseconds since 1970, stack), "e" an event (its action, then the same), "d" how many
 // events were dropped, and "s" a segment (allocator, device, address, bytes), with the "b" behind it that
-// are its blocks (address, bytes, 1 if somebody has it).
-func MemorySnapshot() (text string, err error) {
+// are its blocks (address, bytes, whether somebody has it).
+func MemorySnapshot() (rows Rows, err error) {
 	defer Guard(&err)
 	DropSpares()
-	var t strings.Builder
 	recording.mutex.Lock()
 	recorder := recording.recorder
 	recording.mutex.Unlock()
 	events, dropped := recorder.Events()
-	fmt.Fprintln(&t, "d", dropped)
+	rows = append(rows, []any{"d", dropped})
 	for _, e := range events {
-		fmt.Fprintln(&t, "e", int(e.Action), e.Library, int(e.Region.Allocator), e.Region.Device, uint64(e.Region.Address), e.Size,
-			uint64(e.Stream), e.Thread, e.Time, e.Stack)
+		rows = append(rows, []any{"e", e.Action, e.Library.String(), e.Region.Allocator, e.Region.Device, e.Region.Address,
+			e.Size, e.Stream, e.Thread, e.Time, e.Stack})
 	}
 	for _, a := range Runtime.Allocations() {
-		fmt.Fprintln(&t, "a", a.Library, int(a.Region.Allocator), a.Region.Device, uint64(a.Region.Address), a.Size, uint64(a.Stream),
-			a.Thread, a.Time, a.Stack)
+		rows = append(rows, []any{"a", a.Library.String(), a.Region.Allocator, a.Region.Device, a.Region.Address, a.Size,
+			a.Stream, a.Thread, a.Time, a.Stack})
 	}
 	for _, g := range Runtime.Segments() {
-		fmt.Fprintln(&t, "s", int(g.Allocator), g.Device, uint64(g.Address), g.Size)
+		rows = append(rows, []any{"s", g.Allocator, g.Device, g.Address, g.Size})
 		for _, b := range g.Blocks {
-			lent := 0
-			if b.Lent {
-				lent = 1
-			}
-			fmt.Fprintln(&t, "b", uint64(b.Address), b.Size, lent)
+			rows = append(rows, []any{"b", b.Address, b.Size, b.Lent})
 		}
 	}
-	return t.String(), nil
+	return rows, nil
 }
 
 // StartRecording begins to write down what is done with memory; stack returns the number of the calling
@@ -94,16 +88,21 @@ func Track(library, backend string, device int) (number uint64, err error) {
 	return trackers.keep(t), nil
 }
 
-// ReadTracker returns what was counted so far.
-func ReadTracker(number uint64, last bool) (_ gobuffer.Tracked, err error) {
+// ReadTracker returns bytes and number of the allocations so far, bytes freed, and by how many bytes there were more in
+// use at most than at the start; last ends it.
+func ReadTracker(number uint64, last bool) (_ Rows, err error) {
 	defer Guard(&err)
 	DropSpares()
+	find, read := trackers.get, (*gobuffer.Tracker).Read
 	if last {
-		t, err := trackers.take(number)
-		return t.Stop(), err
+		find, read = trackers.take, (*gobuffer.Tracker).Stop
 	}
-	t, err := trackers.get(number)
-	return t.Read(), err
+	t, err := find(number)
+	if err != nil {
+		return nil, err
+	}
+	now := read(t)
+	return one(now.Allocated, now.Allocations, now.Freed, now.Peak), nil
 }
 
 // LimitLibrary limits what a library has in use on a device, on the host, or with no backend's name everywhere.
@@ -117,22 +116,18 @@ func LimitLibrary(library, backend string, device int, bytes int64) (err error) 
 	return Runtime.LimitLibrary(l, backend, device, bytes)
 }
 
-// LibraryLimits describes these limits in lines: library, backend or "-", device, limit, bytes in use.
-func LibraryLimits() string {
-	var text strings.Builder
+// LibraryLimits describes these limits: library, backend or "", device, limit.
+func LibraryLimits() (rows Rows, err error) {
+	defer Guard(&err)
 	for _, l := range Runtime.LibraryLimits() {
-		backend := l.Backend
-		if backend == "" {
-			backend = "-"
-		}
-		fmt.Fprintln(&text, l.Library, backend, l.Device, l.Limit, l.Current)
+		rows = append(rows, []any{l.Library.String(), l.Backend, l.Device, l.Limit})
 	}
-	return text.String()
+	return rows, nil
 }
 
-// LibraryTotals describes who has memory, in lines: library, allocator, device, number of allocations,
-// bytes in them.
-func LibraryTotals() string {
+// LibraryTotals describes who has memory: library, allocator, device, number of allocations, bytes in them.
+func LibraryTotals() (rows Rows, err error) {
+	defer Guard(&err)
 	type place struct {
 		library   gobuffer.Library
 		allocator backends.Allocator
@@ -146,9 +141,8 @@ func LibraryTotals() string {
 		t := totals[p]
 		totals[p] = total{t.count + 1, t.bytes + a.Size}
 	}
-	var text strings.Builder
 	for p, t := range totals {
-		fmt.Fprintln(&text, p.library, int(p.allocator), p.device, t.count, t.bytes)
+		rows = append(rows, []any{p.library.String(), p.allocator, p.device, t.count, t.bytes})
 	}
-	return text.String()
+	return rows, nil
 }

@@ -35,7 +35,7 @@ func create(t *testing.T, r *room, value float64) {
 }
 
 func TestCreateDescribesWhatItMade(t *testing.T) {
-	live := Live()
+	live := LiveReferences()
 	r := describe(arrayiface.Float32, 2, 3)
 	create(t, r, 1.5)
 	assert.NotZero(t, r.Memory)
@@ -51,18 +51,18 @@ func TestCreateDescribesWhatItMade(t *testing.T) {
 	assert.Equal(t, "{1.5, 1.5, 1.5, 1.5, 1.5, 1.5}", text)
 	require.NoError(t, a.Close())
 	require.NoError(t, Release(r.Memory))
-	assert.Equal(t, live, Live())
+	assert.Equal(t, live, LiveReferences())
 }
 
 func TestCreateThatFailsLeavesNothing(t *testing.T) {
-	live := Live()
+	live := LiveReferences()
 	big := 1e300
 	r := describe(arrayiface.Int8, 4)
 	require.Error(t, Create(&r.Descriptor, unsafe.Pointer(&big), int32(arrayiface.Float64)))
 	assert.Zero(t, r.Memory)
 	require.Error(t, Create(&describe(arrayiface.Int8, 1<<40, 1<<40).Descriptor, nil, 0))
 	require.Error(t, Create(&describe(arrayiface.Int8, -1).Descriptor, nil, 0))
-	assert.Equal(t, live, Live())
+	assert.Equal(t, live, LiveReferences())
 }
 
 func TestStaleTokenIsAnError(t *testing.T) {

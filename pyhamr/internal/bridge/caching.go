@@ -16,8 +16,8 @@ var caching = newNumbered[*hetero.CachingAllocator](func(number uint64) error {
 
 // NewCachingAllocator makes an allocator of memory of a, or, if that is less than zero, of what is
 // preferred on a device of a backend: page-locked memory or the device's own. It returns its number and
-// which memory it is. limit is as in hetero.CachingAllocatorOptions.
-func NewCachingAllocator(a backends.Allocator, backend string, device int, pinned bool, limit int64) (number uint64, of backends.Allocator, err error) {
+// which allocator's memory it is. limit is as in hetero.CachingAllocatorOptions.
+func NewCachingAllocator(a backends.Allocator, backend string, device int, pinned bool, limit int64) (_ Rows, err error) {
 	defer Guard(&err)
 	if a < 0 {
 		kind := backends.DeviceOnly
@@ -25,15 +25,15 @@ func NewCachingAllocator(a backends.Allocator, backend string, device int, pinne
 			kind = backends.Pinned
 		}
 		if a, err = Scheduler.Preferred(hetero.Place{Backend: backend, Device: device}, kind); err != nil {
-			return 0, 0, err
+			return nil, err
 		}
 	}
 	made, err := Scheduler.NewCachingAllocator(hetero.CachingAllocatorOptions{Allocator: a, Device: device, Limit: limit})
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
 	announceDevices()
-	return caching.keep(made), a, nil
+	return one(caching.keep(made), a), nil
 }
 
 // CreateCached is Create of memory of a caching allocator's, without a value. It goes back there with
@@ -62,15 +62,15 @@ func CreateCached(number uint64, d *Descriptor) (err error) {
 	return nil
 }
 
-// CachingStatistics returns the numbers of hetero.AllocatorStatistics, with spaces between.
-func CachingStatistics(number uint64) (line string, err error) {
+// CachingStatistics returns the numbers of hetero.AllocatorStatistics.
+func CachingStatistics(number uint64) (_ Rows, err error) {
 	defer Guard(&err)
 	a, err := caching.get(number)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	s := a.Stats()
-	return fmt.Sprint(s.Live, s.LiveBytes, s.RequestedBytes, s.Cached, s.CachedBytes, s.Limit, s.Hits, s.Misses), nil
+	return one(s.Live, s.LiveBytes, s.RequestedBytes, s.Cached, s.CachedBytes, s.Limit, s.Hits, s.Misses), nil
 }
 
 // TrimCachingAllocator gives back what it keeps.

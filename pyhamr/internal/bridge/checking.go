@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -33,12 +32,12 @@ func StartChecking(most int64, stack func() int64) (err error) {
 }
 
 // CheckMemory looks at all memory that is kept, and describes what FoundMisuse does.
-func CheckMemory() (text string, err error) {
+func CheckMemory() (rows Rows, err error) {
 	defer Guard(&err)
 	DropSpares()
 	c, err := checker()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	// What could not be released yet is kept from then on, or the device is out of reach.
 	_ = Runtime.ReleasePostponed()
@@ -52,15 +51,15 @@ func lookAtFreed() {
 	}
 }
 
-// FoundMisuse describes what was found since the last call, in lines: library, allocator, device, address, bytes,
+// FoundMisuse describes what was found since the last call, in rows: library, allocator, device, address, bytes,
 // stream, offset, bytes written to, the first one's value, and thread, nanoseconds since 1970 and stack, of the
 // allocation, of the release, of the second one, of work that was enqueued with its stream and backends.Writes, and of
-// work before that; behind tabs the names of both. What is not there is zeros. The last line is how many more there were.
-func FoundMisuse() (text string, err error) {
+// work before that; then the names of both. What is not there is zeros and "". The last row is how many more there were.
+func FoundMisuse() (rows Rows, err error) {
 	defer Guard(&err)
 	c, err := checker()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	return misuses(c.Found()), nil
 }
@@ -74,57 +73,55 @@ func checker() (*gobuffer.Checker, error) {
 	return checking.checker, nil
 }
 
-func misuses(found []gobuffer.Misuse, more int) string {
-	var text strings.Builder
+func misuses(found []gobuffer.Misuse, more int) (rows Rows) {
 	for _, m := range found {
-		fmt.Fprint(&text, m.Library, " ", int(m.Region.Allocator), " ", m.Region.Device, " ", uint64(m.Region.Address), " ", m.Size, " ",
-			uint64(m.Stream), " ", m.Offset, " ", m.Bytes, " ", m.Value, moment(m.Allocated), moment(m.Freed), moment(m.Again))
-		name := usage(&text, m.Used)
-		earlier := usage(&text, m.Earlier)
-		fmt.Fprint(&text, "\t", name, "\t", earlier, "\n")
+		used, earlier := orNone(m.Used), orNone(m.Earlier)
+		row := []any{m.Library.String(), m.Region.Allocator, m.Region.Device, m.Region.Address, m.Size, m.Stream, m.Offset,
+			m.Bytes, m.Value}
+		for _, at := range []gobuffer.Moment{m.Allocated, m.Freed, m.Again} {
+			row = append(row, at.Thread, at.Time, at.Stack)
+		}
+		for _, u := range []*gobuffer.Usage{used, earlier} {
+			row = append(row, u.Moment.Thread, u.Moment.Time, u.Moment.Stack, u.Stream, u.Writes)
+		}
+		rows = append(rows, append(row, used.Name, earlier.Name))
 	}
-	fmt.Fprintln(&text, more)
-	return text.String()
+	return append(rows, []any{more})
 }
 
-func moment(m gobuffer.Moment) string { return fmt.Sprint(" ", m.Thread, " ", m.Time, " ", m.Stack) }
-
-// usage writes what is known of work, or zeros, and returns its name.
-func usage(to *strings.Builder, u *gobuffer.Usage) (name string) {
+func orNone(u *gobuffer.Usage) *gobuffer.Usage {
 	if u == nil {
-		u = &gobuffer.Usage{}
+		return &gobuffer.Usage{}
 	}
-	fmt.Fprint(to, moment(u.Moment), " ", uint64(u.Stream), " ", int(u.Writes))
-	return u.Name
+	return u
 }
 
-// ObservedByChecking says of each backend whether its work is looked at: lines of its name and "", or behind a space why not.
-func ObservedByChecking() (text string, err error) {
+// ObservedByChecking says of each backend whether its work is looked at: its name and "", or why not.
+func ObservedByChecking() (rows Rows, err error) {
 	defer Guard(&err)
 	c, err := checker()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var lines []string
 	for name, why := range c.Observed() {
-		line := name
+		text := ""
 		if why != nil {
-			line += " " + strings.ReplaceAll(why.Error(), "\n", " ")
+			text = strings.ReplaceAll(why.Error(), "\n", " ")
 		}
-		lines = append(lines, line)
+		rows = append(rows, []any{name, text})
 	}
-	return strings.Join(lines, "\n"), nil
+	return rows, nil
 }
 
 // StopChecking ends the check, and describes what it found.
-func StopChecking() (text string, err error) {
+func StopChecking() (rows Rows, err error) {
 	defer Guard(&err)
 	checking.mutex.Lock()
 	c := checking.checker
 	checking.checker = nil
 	checking.mutex.Unlock()
 	if c == nil {
-		return "", errNotChecked
+		return nil, errNotChecked
 	}
 	defer stacksAsked.wake()
 	return misuses(c.Stop()), nil

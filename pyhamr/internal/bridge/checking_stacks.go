@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"fmt"
 	"sync"
 	"time"
 )
@@ -62,20 +61,19 @@ func (q *stackQuestions) ask(thread int) (stack int64) {
 	return stack
 }
 
-// AskedForStack returns the number of a question and the thread whose stack is asked for, as text, or nothing after so many
+// AskedForStack returns the number of a question and the thread whose stack is asked for, or nothing after so many
 // milliseconds.
-func AskedForStack(milliseconds int) string {
+func AskedForStack(milliseconds int) (Rows, error) {
 	late := time.NewTimer(time.Duration(milliseconds) * time.Millisecond)
 	defer late.Stop()
 	select {
 	case q := <-stacksAsked.asked:
 		if q.number != 0 {
-			return fmt.Sprint(q.number, " ", q.thread)
+			return one(q.number, q.thread), nil
 		}
-		return ""
 	case <-late.C:
-		return ""
 	}
+	return nil, nil
 }
 
 // wake has AskedForStack return.

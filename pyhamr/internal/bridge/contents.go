@@ -81,16 +81,15 @@ func then(
 	}
 }
 
-// Reserve makes room for n elements; new room holds the single element of value, if that is not nil.
-func Reserve(d *Descriptor, n int, value, result *Descriptor) error {
-	return onBoth(nil, d, value, then(result.Store, d, func(a, v *gobuffer.Array) error { return a.Reserve(n, v) }))
+// Change calls f on the array that d describes, and on other's where that is not nil; if it succeeds, it describes at
+// result what the array has become. It is the body of all methods of arrays that the bridge has no function for.
+func Change(d, other, result *Descriptor, f func(a, b *gobuffer.Array) error) error {
+	return onBoth(nil, d, other, then(result.Store, d, f))
 }
 
 // Resize makes the array hold the elements of a shape.
 func Resize(d *Descriptor, shape []int, value, result *Descriptor) error {
-	return onBoth(nil, d, value, then(result.Store, d, func(a, v *gobuffer.Array) error {
-		return a.ResizeShape(slices.Clone(shape), v)
-	}))
+	return Change(d, value, result, func(a, v *gobuffer.Array) error { return a.ResizeShape(slices.Clone(shape), v) })
 }
 
 // Append adds the elements of other behind the last.
@@ -103,15 +102,15 @@ func Assign(d, other, result *Descriptor) error {
 	return onBothIn(other.bytes, d, other, then(result.Store, d, (*gobuffer.Array).Assign))
 }
 
-// Set writes n elements of other, from start on, from element at on.
-func Set(d *Descriptor, at int, other *Descriptor, start, n int, result *Descriptor) error {
+// SetElements writes n elements of other, from start on, from element at on.
+func SetElements(d *Descriptor, at int, other *Descriptor, start, n int, result *Descriptor) error {
 	return onBothIn(other.bytes, d, other, then(result.storeWritten, d, func(a, b *gobuffer.Array) error {
 		return a.Set(at, b, start, n)
 	}))
 }
 
-// Write sets every element from other, broadcast.
-func Write(d, other, result *Descriptor) error {
+// WriteElements sets every element from other, broadcast.
+func WriteElements(d, other, result *Descriptor) error {
 	return onBothIn(d.bytes, d, other, then(result.storeWritten, d, (*gobuffer.Array).Write))
 }
 

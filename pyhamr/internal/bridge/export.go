@@ -8,19 +8,19 @@ import (
 	"hamr/gobuffer"
 )
 
-// Export returns how far into its allocation an address is, and by what other processes open
+// ExportMemory returns how far into its allocation an address is, and by what other processes open
 // the allocation.
-func Export(a backends.Allocator, device int, at backends.Address) (offset int, handle string, err error) {
+func ExportMemory(a backends.Allocator, device int, at backends.Address) (_ Rows, err error) {
 	defer Guard(&err)
 	able, err := exporter(a)
 	if err != nil {
-		return 0, "", err
+		return nil, err
 	}
 	found, offset, err := able.Export(backends.Region{Address: at, Allocator: a, Device: device})
-	return offset, hex.EncodeToString(found), err
+	return one(offset, hex.EncodeToString(found)), err
 }
 
-// Import maps memory, least bytes and more, that Export, in whatever process, has given the handle of. It is the
+// Import maps memory, least bytes and more, that ExportMemory, in whatever process, has given the handle of. It is the
 // caller's to free by the allocator.
 func Import(a backends.Allocator, device int, handle string, least int) (at backends.Address, err error) {
 	defer Guard(&err)

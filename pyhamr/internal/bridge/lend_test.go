@@ -12,7 +12,7 @@ import (
 )
 
 func TestAnAccessHasElementsForItsOwn(t *testing.T) {
-	live := Live()
+	live := LiveReferences()
 	a, value, lent, result := describe(arrayiface.Int32, 3), describe(arrayiface.Int32), describe(arrayiface.Uint8), describe(arrayiface.Uint8)
 	create(t, a, 1)
 	create(t, value, 7)
@@ -21,10 +21,10 @@ func TestAnAccessHasElementsForItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, a.Memory, lent.Memory, "in place")
 	assert.NotZero(t, lent.Holder)
-	err = Fill(&a.Descriptor, &value.Descriptor, &result.Descriptor)
+	err = fill(&a.Descriptor, &value.Descriptor, &result.Descriptor)
 	require.ErrorIs(t, err, gobuffer.ErrInUse)
 	assert.Equal(t, InUse, Classify(err).Kind)
-	require.NoError(t, Fill(&lent.Descriptor, &value.Descriptor, &result.Descriptor))
+	require.NoError(t, fill(&lent.Descriptor, &value.Descriptor, &result.Descriptor))
 	assert.Equal(t, lent.Holder, result.Holder, "who holds the elements holds them afterwards")
 	err = OpenAccess(&a.Descriptor, backends.SpaceHost, -1, gobuffer.Read, &result.Descriptor, &access)
 	require.ErrorIs(t, err, gobuffer.ErrInUse)
@@ -39,5 +39,5 @@ func TestAnAccessHasElementsForItsOwn(t *testing.T) {
 	assert.Equal(t, ValueError, Classify(err).Kind)
 	require.NoError(t, Release(a.Memory))
 	require.NoError(t, Release(value.Memory))
-	assert.Equal(t, live, Live())
+	assert.Equal(t, live, LiveReferences())
 }

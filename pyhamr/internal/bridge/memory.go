@@ -129,8 +129,8 @@ func (d *Descriptor) locate() error {
 // after what a stream holds now, see gobuffer.Memory.
 func Leave(token uint64, s backends.Stream) error { return leave(token, s, (*gobuffer.Memory).Leave) }
 
-// LeaveLate is Leave where the stream may have ended.
-func LeaveLate(token uint64, s backends.Stream) error {
+// ReleaseAfter is Leave where the stream may have ended.
+func ReleaseAfter(token uint64, s backends.Stream) error {
 	return leave(token, s, (*gobuffer.Memory).LeaveLate)
 }
 

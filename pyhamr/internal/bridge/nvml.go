@@ -1,8 +1,6 @@
 package bridge
 
 import (
-	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,32 +66,35 @@ func ready(counted bool) error {
 
 // NVMLSystem returns "driver", "nvml" or "cuda", which are versions, "count" of devices, or "library",
 // its file.
-func NVMLSystem(what string) (text string, err error) {
+func NVMLSystem(what string) (_ Rows, err error) {
 	defer Guard(&err)
 	if err := ready(false); err != nil {
-		return "", err
+		return nil, err
 	}
-	number := func(n int, err error) (string, error) { return strconv.Itoa(n), err }
 	switch what {
 	case "driver":
-		return management.DriverVersion()
+		return fact(management.DriverVersion())
 	case "nvml":
-		return management.Version()
+		return fact(management.Version())
 	case "cuda":
-		return number(management.CUDAVersion())
+		return fact(management.CUDAVersion())
 	case "count":
-		return number(management.DeviceCount())
+		return fact(management.DeviceCount())
 	case "library":
-		return management.Path(), nil
+		return one(management.Path()), nil
 	}
-	return "", refused("what", what, "driver, nvml, cuda, count or library")
+	return nil, refused("what", what, "driver, nvml, cuda, count or library")
 }
 
 // NVMLStatus returns the name of a status and what it means.
-func NVMLStatus(code int) string {
+func NVMLStatus(code int) (_ Rows, err error) {
+	defer Guard(&err)
 	status := nvml.Status(code)
-	return status.String() + "\n" + management.Text(status)
+	return one(status.String(), management.Text(status)), nil
 }
+
+// fact is a reply of one value.
+func fact[T any](value T, err error) (Rows, error) { return one(value), err }
 
 // nvmlDevice finds a device: "index:0", "uuid:GPU-…", "bus:0000:01:00.0", or one of a backend's, as
 // "cuda:0".
@@ -120,108 +121,104 @@ func nvmlDevice(device string) (nvml.Device, error) {
 }
 
 // asked is what NVMLDevice can be asked for.
-var asked = map[string]func(d nvml.Device) (any, error){
-	"handle":      func(d nvml.Device) (any, error) { return d.Handle(), nil },
-	"name":        func(d nvml.Device) (any, error) { return d.Name() },
-	"uuid":        func(d nvml.Device) (any, error) { return d.UUID() },
-	"serial":      func(d nvml.Device) (any, error) { return d.Serial() },
-	"index":       func(d nvml.Device) (any, error) { return d.Index() },
-	"temperature": func(d nvml.Device) (any, error) { return d.Temperature() },
-	"power":       func(d nvml.Device) (any, error) { return d.Power() },
-	"power_limit": func(d nvml.Device) (any, error) { return d.PowerLimit() },
-	"persistence": func(d nvml.Device) (any, error) { return d.Persistence() },
-	"is_instance": func(d nvml.Device) (any, error) { return d.IsInstance() },
-	"clocks":      func(d nvml.Device) (any, error) { return clocks(d.Clock) },
-	"max_clocks":  func(d nvml.Device) (any, error) { return clocks(d.MaxClock) },
-	"ecc":         func(d nvml.Device) (any, error) { return both(d.ECC()) },
-	"mig":         func(d nvml.Device) (any, error) { return both(d.InstanceMode()) },
-	"pci": func(d nvml.Device) (any, error) {
+var asked = map[string]func(d nvml.Device) (Rows, error){
+	"handle":      func(d nvml.Device) (Rows, error) { return one(d.Handle()), nil },
+	"name":        func(d nvml.Device) (Rows, error) { return fact(d.Name()) },
+	"uuid":        func(d nvml.Device) (Rows, error) { return fact(d.UUID()) },
+	"serial":      func(d nvml.Device) (Rows, error) { return fact(d.Serial()) },
+	"index":       func(d nvml.Device) (Rows, error) { return fact(d.Index()) },
+	"temperature": func(d nvml.Device) (Rows, error) { return fact(d.Temperature()) },
+	"power":       func(d nvml.Device) (Rows, error) { return fact(d.Power()) },
+	"power_limit": func(d nvml.Device) (Rows, error) { return fact(d.PowerLimit()) },
+	"persistence": func(d nvml.Device) (Rows, error) { return fact(d.Persistence()) },
+	"is_instance": func(d nvml.Device) (Rows, error) { return fact(d.IsInstance()) },
+	"clocks":      func(d nvml.Device) (Rows, error) { return clocks(d.Clock) },
+	"max_clocks":  func(d nvml.Device) (Rows, error) { return clocks(d.MaxClock) },
+	"ecc":         func(d nvml.Device) (Rows, error) { return both(d.ECC()) },
+	"mig":         func(d nvml.Device) (Rows, error) { return both(d.InstanceMode()) },
+	"pci": func(d nvml.Device) (Rows, error) {
 		at, err := d.PCI()
-		return []any{at.BusID, at.Domain, at.Bus, at.Device}, err
+		return one(at.BusID, at.Domain, at.Bus, at.Device), err
 	},
-	"utilization": func(d nvml.Device) (any, error) {
+	"utilization": func(d nvml.Device) (Rows, error) {
 		busy, err := d.Utilization()
-		return []int{busy.GPU, busy.Memory}, err
+		return one(busy.GPU, busy.Memory), err
 	},
-	"memory": func(d nvml.Device) (any, error) {
+	"memory": func(d nvml.Device) (Rows, error) {
 		m, err := d.Memory()
 		if !m.KnowsReserved {
-			return []any{m.Free, m.Total, m.Used, nil}, err
+			return one(m.Free, m.Total, m.Used, nil), err
 		}
-		return []any{m.Free, m.Total, m.Used, m.Reserved}, err
+		return one(m.Free, m.Total, m.Used, m.Reserved), err
 	},
-	"processes": func(d nvml.Device) (any, error) {
+	"processes": func(d nvml.Device) (Rows, error) {
 		list, err := d.Processes()
-		rows := make([][]any, len(list))
+		rows := make(Rows, len(list))
 		for i, p := range list {
 			rows[i] = []any{p.PID, p.Graphics, p.Used, p.GPUInstance, p.ComputeInstance}
 		}
 		return rows, err
 	},
-	"instances": func(d nvml.Device) (any, error) {
+	"instances": func(d nvml.Device) (Rows, error) {
 		parts, err := d.Instances()
-		ids := make([]string, len(parts))
+		ids := make([]any, len(parts))
 		for i := 0; i < len(parts) && err == nil; i++ {
 			ids[i], err = parts[i].UUID()
 		}
-		return ids, err
+		return Rows{ids}, err
 	},
-	"whole": func(d nvml.Device) (any, error) {
+	"whole": func(d nvml.Device) (Rows, error) {
 		whole, err := d.Whole()
 		if err != nil {
 			return nil, err
 		}
-		return whole.UUID()
+		return fact(whole.UUID())
 	},
-	"instance_ids": func(d nvml.Device) (any, error) {
+	"instance_ids": func(d nvml.Device) (Rows, error) {
 		gpu, compute, err := d.InstanceIDs()
-		return []int{gpu, compute}, err
+		return one(gpu, compute), err
 	},
 }
 
-func clocks(of func(nvml.Clock) (int, error)) (any, error) {
-	list := make([]int, 3)
-	for i, clock := range []nvml.Clock{nvml.GraphicsClock, nvml.SMClock, nvml.MemoryClock} {
-		var err error
-		if list[i], err = of(clock); err != nil {
+func clocks(of func(nvml.Clock) (int, error)) (Rows, error) {
+	var list []any
+	for _, clock := range []nvml.Clock{nvml.GraphicsClock, nvml.SMClock, nvml.MemoryClock} {
+		rate, err := of(clock)
+		if err != nil {
 			return nil, err
 		}
+		list = append(list, rate)
 	}
-	return list, nil
+	return Rows{list}, nil
 }
 
-func both(now, later bool, err error) (any, error) { return []bool{now, later}, err }
+func both(now, later bool, err error) (Rows, error) { return one(now, later), err }
 
-// NVMLDevice returns as JSON what a device is asked for.
-func NVMLDevice(counted bool, device, what string) (text string, err error) {
+// NVMLDevice returns what a device is asked for, by a name of asked. counted asks only between NVMLInit and NVMLShutdown;
+// else the library is initialised for hamr itself.
+func NVMLDevice(counted bool, device, what string) (_ Rows, err error) {
 	defer Guard(&err)
 	ask, ok := asked[what]
 	if !ok {
-		return "", refused("what", what, "one of the names of facts")
+		return nil, refused("what", what, "one of the names of facts")
 	}
 	if err := ready(counted); err != nil {
-		return "", err
+		return nil, err
 	}
 	d, err := nvmlDevice(device)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	answer, err := ask(d)
-	if err != nil {
-		return "", err
-	}
-	made, err := json.Marshal(answer)
-	return string(made), err
+	return ask(d)
 }
 
-// DeviceProperties returns the numbers that say what code on a device can count on.
-func DeviceProperties(backend string, device int) (string, error) {
-	return with(backend, device, func(of backends.PropertyReporter, device int) (string, error) {
+// DeviceProperties returns the numbers that say what code on a device can count on, each behind its name.
+func DeviceProperties(backend string, device int) (Rows, error) {
+	return with(backend, device, func(of backends.PropertyReporter, device int) (rows Rows, err error) {
 		list, err := of.Properties(device)
-		var text strings.Builder
 		for _, p := range list {
-			fmt.Fprintln(&text, p.Name, p.Value)
+			rows = append(rows, []any{p.Name, p.Value})
 		}
-		return text.String(), err
+		return rows, err
 	})
 }

@@ -2,9 +2,7 @@ package bridge
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
 	"hamr/arrayiface"
 	"hamr/backends"
@@ -92,13 +90,14 @@ func ResetPeaks() {
 	Runtime.ResetPeaks()
 }
 
-// Pools describes the pools of memory in lines of numbers.
-func Pools() string {
-	var text strings.Builder
+// Pools describes each pool of memory that is kept for reuse: allocator, device, limit or -1, the bytes in use, taken at
+// most, kept and side by side, hits and misses.
+func Pools() (rows Rows, err error) {
+	defer Guard(&err)
 	for _, p := range Runtime.Pools() {
-		fmt.Fprintln(&text, int(p.Allocator), p.Device, p.Limit, p.Current, p.Peak, p.Cached, p.LargestFree, p.Hits, p.Misses)
+		rows = append(rows, []any{p.Allocator, p.Device, p.Limit, p.Current, p.Peak, p.Cached, p.LargestFree, p.Hits, p.Misses})
 	}
-	return text.String()
+	return rows, nil
 }
 
 // LimitKept limits how much freed memory of the host is kept.
@@ -161,8 +160,8 @@ func CheckInterface(f arrayiface.Fields) (t arrayiface.ElementType, err error) {
 	return parsed.Layout.Type, err
 }
 
-// Live returns how many references Python holds.
-func Live() int {
+// LiveReferences returns how many references Python holds.
+func LiveReferences() int {
 	_, untold := DropSpares()
 	tokens.mutex.Lock()
 	defer tokens.mutex.Unlock()

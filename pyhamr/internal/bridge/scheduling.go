@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"encoding/binary"
-	"fmt"
 	"strings"
 	"sync"
 	"syscall"
@@ -71,20 +70,18 @@ func WaitForEvent(backend string, device int, s backends.Stream, eventDevice int
 	return Scheduler.WaitFor(hetero.Place{Backend: backend, Device: device}, s, e)
 }
 
-// Accelerators returns the devices that work may run on, with commas between, as restricted by such
-// a list, or by HAMR_ACCELERATORS where that is empty. distinct leaves out those that another runtime
+// Accelerators returns the devices that work may run on, as restricted by a list with commas between, or by HAMR_ACCELERATORS where that is empty. distinct leaves out those that another runtime
 // before them shows, too.
-func Accelerators(among string, distinct bool) (list string, err error) {
+func Accelerators(among string, distinct bool) (rows Rows, err error) {
 	defer Guard(&err)
 	places, err := Scheduler.Accelerators(restriction(among)...)
 	if distinct {
 		places = Scheduler.Distinct(places)
 	}
-	names := make([]string, len(places))
-	for i, p := range places {
-		names[i] = p.String()
+	for _, p := range places {
+		rows = append(rows, []any{p.String()})
 	}
-	return strings.Join(names, ","), err
+	return rows, err
 }
 
 func restriction(among string) []string {
@@ -178,17 +175,16 @@ func Unwatch(ticket uint64) {
 	}
 }
 
-// CachedPlaces returns a line for each device whose streams or events were used: its name and then of
-// its streams, and of its events, how many were made, are kept, are handed out, and how often one that
-// was kept was handed out.
-func CachedPlaces() string {
-	var text strings.Builder
+// CachedPlaces returns for each device whose streams or events were used its name and then of its streams, and of its
+// events, how many were made, are kept, are handed out, and how often one that was kept was handed out.
+func CachedPlaces() (rows Rows, err error) {
+	defer Guard(&err)
 	for _, c := range Scheduler.CacheStatistics() {
-		fmt.Fprint(&text, c.Place)
+		row := []any{c.Place.String()}
 		for _, n := range []hetero.CacheCounts{c.Streams, c.Events} {
-			fmt.Fprint(&text, " ", n.Made-n.Destroyed, n.Kept, n.Out, n.Hits)
+			row = append(row, n.Made-n.Destroyed, n.Kept, n.Out, n.Hits)
 		}
-		fmt.Fprintln(&text)
+		rows = append(rows, row)
 	}
-	return text.String()
+	return rows, nil
 }

@@ -11,22 +11,12 @@ import (
 
 // DeleteObject deletes an object.
 func DeleteObject(a Asking, id StoreID, force bool) error {
-	return a.change(func(ctx context.Context, c *store.Client) error { return c.Delete(ctx, id, force) })
-}
-
-// PutName gives an object a name.
-func PutName(a Asking, name string, id StoreID, replace bool) error {
-	return a.change(func(ctx context.Context, c *store.Client) error { return c.PutName(ctx, name, id, replace) })
-}
-
-// DropName takes one away.
-func DropName(a Asking, name string) error {
-	return a.change(func(ctx context.Context, c *store.Client) error { return c.DropName(ctx, name) })
+	return a.Change(func(ctx context.Context, c *store.Client) error { return c.Delete(ctx, id, force) })
 }
 
 // MarkObject lets an object be deleted when room is needed, or keeps it from being evicted or spilled; or no longer.
 func MarkObject(a Asking, id StoreID, flag uint32, on bool) error {
-	return a.change(func(ctx context.Context, c *store.Client) error {
+	return a.Change(func(ctx context.Context, c *store.Client) error {
 		switch {
 		case flag == storeEvictable:
 			return c.SetEvictable(ctx, id, on)
@@ -39,12 +29,12 @@ func MarkObject(a Asking, id StoreID, flag uint32, on bool) error {
 
 // SetMetadata replaces the metadata of an object that this client has made and not sealed.
 func SetMetadata(a Asking, id StoreID, metadata []byte) error {
-	return a.change(func(ctx context.Context, c *store.Client) error { return c.SetMetadata(ctx, id, metadata) })
+	return a.Change(func(ctx context.Context, c *store.Client) error { return c.SetMetadata(ctx, id, metadata) })
 }
 
 // GetName sets the object that has a name; with milliseconds it is waited for.
 func GetName(a Asking, name string, milliseconds int64, id *StoreID) error {
-	return a.change(func(ctx context.Context, c *store.Client) error {
+	return a.Change(func(ctx context.Context, c *store.Client) error {
 		found, err := waitingFor(ctx, atMost(milliseconds), func(ctx context.Context, wait bool) (store.ID, error) {
 			return c.GetName(ctx, name, wait)
 		})
@@ -66,12 +56,12 @@ func ObjectExists(a Asking, id StoreID, there, sealed *int32) error {
 	})
 }
 
-// DescribeObject gives out what is known of an object.
-func DescribeObject(a Asking, id StoreID, give func(store.Info)) error {
+// DescribeObject gives out what is known of an object, as a list of one.
+func DescribeObject(a Asking, id StoreID, give func(list []store.Info, next uint64)) error {
 	return a.query(func(ctx context.Context, c *store.Client) error {
 		info, err := c.Describe(ctx, id)
 		if err == nil {
-			give(info)
+			give([]store.Info{info}, 0)
 		}
 		return err
 	})
@@ -113,7 +103,7 @@ func ProblemOf(info store.Info) string {
 
 // WaitForObjects gives out those that are sealed, when count of them are or the time is over.
 func WaitForObjects(a Asking, ids []StoreID, count int, milliseconds int64, give func([]StoreID)) error {
-	return a.change(func(ctx context.Context, c *store.Client) error {
+	return a.Change(func(ctx context.Context, c *store.Client) error {
 		ready, err := waitFor(ctx, c, ids, count, milliseconds)
 		if err == nil {
 			give(ready)
@@ -156,7 +146,7 @@ func StoreStatistics(a Asking, give func(store.Statistics)) error {
 
 // WatchObjects begins to be told of what happens to objects.
 func WatchObjects(a Asking, token *uint64) error {
-	return a.change(func(ctx context.Context, c *store.Client) error {
+	return a.Change(func(ctx context.Context, c *store.Client) error {
 		w, err := c.Watch(ctx)
 		if err == nil {
 			*token = storeWatches.keep(w)

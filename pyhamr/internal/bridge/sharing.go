@@ -42,7 +42,7 @@ type (
 )
 
 // Share makes what other processes open elements by.
-func Share(d *Descriptor, s *Sharing) (err error) {
+func ShareElements(d *Descriptor, s *Sharing) (err error) {
 	defer Guard(&err)
 	defer Calls.Leave(Calls.Enter())
 	take := d.toShare
@@ -143,9 +143,9 @@ func OpenShared(frame []byte, descriptors []int32, result *Descriptor, opened *O
 	return nil
 }
 
-// EndShared gives opened elements back, which are not used any more. For a device's that waits for the device, and
+// EndElements gives opened elements back, which are not used any more. For a device's that waits for the device, and
 // nobody waits for it.
-func EndShared(token uint64) {
+func EndElements(token uint64) {
 	a, err := openedShares.take(token)
 	switch {
 	case err != nil:

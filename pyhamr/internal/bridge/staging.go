@@ -7,10 +7,14 @@ import (
 	"hamr/gobuffer"
 )
 
-// StagingReport returns what decides about copies between a device and ordinary host memory.
-func StagingReport(backend string, device int) ([]backends.StagingFact, error) {
-	return with(backend, device, func(s backends.Stager, device int) ([]backends.StagingFact, error) {
-		return s.Staging().Report(device), nil
+// StagingReport returns what decides about copies between a device and ordinary host memory: a name, a value and where
+// that comes from.
+func StagingReport(backend string, device int) (Rows, error) {
+	return with(backend, device, func(s backends.Stager, device int) (rows Rows, err error) {
+		for _, f := range s.Staging().Report(device) {
+			rows = append(rows, []any{f.Name, f.Value, f.Source})
+		}
+		return rows, nil
 	})
 }
 

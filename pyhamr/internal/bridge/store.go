@@ -116,8 +116,9 @@ type Asking struct {
 	How     uint32
 }
 
-// change makes a call that changes something, or waits.
-func (a Asking) change(f func(ctx context.Context, c *store.Client) error) (err error) {
+// Change makes a call that changes something, or waits. It is the body of all methods of clients that the bridge has no
+// function for.
+func (a Asking) Change(f func(ctx context.Context, c *store.Client) error) (err error) {
 	defer Guard(&err)
 	c, err := storeClients.get(a.Session)
 	if err != nil {

@@ -83,7 +83,7 @@ func CreateObject(a Asking, what Creation, result *Descriptor, id *StoreID, toke
 	if described.Allocator, described.Device, err = placeOfObject(described.Allocator, described.Device); err != nil {
 		return err
 	}
-	return a.change(func(ctx context.Context, c *store.Client) error {
+	return a.Change(func(ctx context.Context, c *store.Client) error {
 		b, err := c.Create(ctx, described)
 		if err != nil {
 			return err
@@ -177,7 +177,7 @@ func GetObject(a Asking, id StoreID, unsealed bool, milliseconds int64, result *
 	sealed *int32) error {
 	ask := a.query
 	if milliseconds != 0 {
-		ask = a.change
+		ask = a.Change
 	}
 	return ask(func(ctx context.Context, c *store.Client) error {
 		o, err := getWithin(ctx, c, id, unsealed, atMost(milliseconds))

@@ -3,7 +3,6 @@ package bridge
 import (
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +30,7 @@ func (j *journal) add(line string) {
 	j.lines = append(j.lines, line)
 }
 
-func (j *journal) take() string {
+func (j *journal) take() []string {
 	j.mutex.Lock()
 	lines, dropped := j.lines, j.dropped
 	j.lines, j.dropped = nil, 0
@@ -39,7 +38,7 @@ func (j *journal) take() string {
 	if dropped > 0 {
 		lines = append(lines, fmt.Sprintf("%d more lines were lost", dropped))
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
 // SetVerbose makes every allocation, free, copy and handle a line: 0 none, 1 on
@@ -110,4 +109,10 @@ func writeLine(line string) {
 }
 
 // TakeLog returns the lines kept since the last call.
-func TakeLog() string { return waiting.take() }
+func TakeLog() (rows Rows, err error) {
+	defer Guard(&err)
+	for _, line := range waiting.take() {
+		rows = append(rows, []any{line})
+	}
+	return rows, nil
+}

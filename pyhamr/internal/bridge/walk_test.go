@@ -24,7 +24,7 @@ func TestWalkOfAnAssignment(t *testing.T) {
 		times = 1
 	}
 	for range times {
-		require.NoError(t, Write(&to.Descriptor, &from.Descriptor, &result.Descriptor))
+		require.NoError(t, WriteElements(&to.Descriptor, &from.Descriptor, &result.Descriptor))
 	}
 	assert.Equal(t, "{2, 2, 2, 2}", text(t, to))
 }

@@ -108,4 +108,12 @@ func strings(texts list) *C.hamr_strings {
 	return s
 }
 
+// pairs are texts two by two.
+func pairs(known [][2]string) (texts list) {
+	for _, pair := range known {
+		texts = append(texts, pair[:]...)
+	}
+	return texts
+}
+
 func goString(text *C.constant_char) string { return C.GoString((*C.char)(unsafe.Pointer(text))) }

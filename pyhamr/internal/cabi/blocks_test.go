@@ -83,10 +83,10 @@ func TestAPatienceOfAnyLengthIsOne(t *testing.T) {
 }
 
 func TestATypeThatIsCutOffIsNone(t *testing.T) {
-	assert.NotNil(t, hamrParseDLPack(2+256, 64, 1, nil))
-	assert.NotNil(t, hamrParseDLPack(2-256, 64, 1, nil))
-	assert.NotNil(t, hamrParseDLPack(2, 64+256, 1, nil))
-	assert.NotNil(t, hamrParseDLPack(2, 64, 1+65536, nil))
+	assert.NotNil(t, hamrParseDlpack(2+256, 64, 1, nil))
+	assert.NotNil(t, hamrParseDlpack(2-256, 64, 1, nil))
+	assert.NotNil(t, hamrParseDlpack(2, 64+256, 1, nil))
+	assert.NotNil(t, hamrParseDlpack(2, 64, 1+65536, nil))
 }
 
 func TestNobodyRaisesBeforePythonIsThere(t *testing.T) { assert.False(t, Raise(errors.New("early"))) }

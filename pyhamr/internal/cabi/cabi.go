@@ -14,6 +14,8 @@ int hamr_call_raise(hamr_error *error);
 */
 import "C"
 
+//go:generate go run hamr/internal/spellings ../../..
+
 import (
 	"unsafe"
 

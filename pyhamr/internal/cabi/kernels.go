@@ -14,18 +14,6 @@ import (
 
 var _ [unsafe.Sizeof(C.hamr_argument{})]byte = [unsafe.Sizeof(bridge.Argument{})]byte{}
 
-//export hamrOpenModule
-func hamrOpenModule(backend *C.constant_char, image *C.constant_void, size C.int64_t, module *C.uint64_t) *C.hamr_error {
-	number, err := bridge.OpenModule(goString(backend), unsafe.Slice((*byte)(unsafe.Pointer(image)), size))
-	*module = C.uint64_t(number)
-	return failure(err)
-}
-
-//export hamrCloseModule
-func hamrCloseModule(module C.uint64_t) *C.hamr_error {
-	return failure(bridge.CloseModule(uint64(module)))
-}
-
 //export hamrGetKernel
 func hamrGetKernel(module C.uint64_t, name *C.constant_char, device C.int32_t, kernel **C.hamr_kernel) *C.hamr_error {
 	k, err := bridge.GetKernel(uint64(module), goString(name), int(device))
@@ -68,11 +56,6 @@ func hamrLaunch(kernel C.uint64_t, shape *C.hamr_shape, stream C.uint64_t, mayEn
 		s.Grid[axis], s.Block[axis] = uint32(shape.grid[axis]), uint32(shape.block[axis])
 	}
 	return failure(bridge.Launch(uint64(kernel), s, backends.Stream(stream), mayEnd != 0, unsafe.Slice((*bridge.Argument)(unsafe.Pointer(arguments)), count)))
-}
-
-//export hamrLaunched
-func hamrLaunched(kernel, stream C.uint64_t) *C.hamr_error {
-	return failure(bridge.Launched(uint64(kernel), backends.Stream(stream)))
 }
 
 //export hamrCompile

@@ -13,26 +13,8 @@ import (
 	"hamr/pyhamr/internal/bridge"
 )
 
-//export hamrProceed
-func hamrProceed(operation C.uint64_t) *C.hamr_error {
-	return failure(bridge.Proceed(uint64(operation)))
-}
-
-//export hamrStop
-func hamrStop(operation C.uint64_t) *C.hamr_error { return failure(bridge.Stop(uint64(operation))) }
-
 //export hamrLibraryVersion
 func hamrLibraryVersion() *C.constant_char { return version }
-
-//export hamrBackends
-func hamrBackends(names **C.hamr_strings) *C.hamr_error {
-	found, err := bridge.Backends()
-	if err != nil {
-		return failure(err)
-	}
-	*names = strings(found)
-	return nil
-}
 
 //export hamrBackend
 func hamrBackend(name *C.constant_char, found **C.hamr_backend) *C.hamr_error {
@@ -53,22 +35,8 @@ func hamrBackend(name *C.constant_char, found **C.hamr_backend) *C.hamr_error {
 	return nil
 }
 
-//export hamrPreferredAllocator
-func hamrPreferredAllocator(forHost C.int32_t, allocator *C.int32_t) *C.hamr_error {
-	found, err := bridge.PreferredAllocator(forHost != 0)
-	*allocator = C.int32_t(found)
-	return failure(err)
-}
-
-//export hamrParseElement
-func hamrParseElement(name *C.constant_char, element *C.int32_t) *C.hamr_error {
-	t, err := bridge.ParseElement(goString(name))
-	*element = C.int32_t(t)
-	return failure(err)
-}
-
-//export hamrParseDLPack
-func hamrParseDLPack(code, bits, lanes C.int32_t, element *C.int32_t) *C.hamr_error {
+//export hamrParseDlpack
+func hamrParseDlpack(code, bits, lanes C.int32_t, element *C.int32_t) *C.hamr_error {
 	if code != C.int32_t(uint8(code)) || bits != C.int32_t(uint8(bits)) || lanes != C.int32_t(uint16(lanes)) {
 		return failure(&gobuffer.ArgumentError{Fault: gobuffer.BadType, Argument: "dtype",
 			Value: fmt.Sprintf("(code %d, bits %d, lanes %d)", code, bits, lanes), Accepted: "a DLDataType"})
@@ -122,20 +90,8 @@ func hamrStatistics(rows *C.hamr_statistics, room C.int32_t) C.int32_t {
 	return C.int32_t(len(list))
 }
 
-//export hamrResetPeaks
-func hamrResetPeaks() { bridge.ResetPeaks() }
-
-//export hamrTrim
-func hamrTrim() *C.hamr_error { return failure(bridge.Trim()) }
-
 //export hamrConfigure
 func hamrConfigure(name, value *C.constant_char) *C.hamr_error {
 	bridge.Settings.Set(goString(name), goString(value))
 	return nil
 }
-
-//export hamrSetVerbose
-func hamrSetVerbose(level C.int32_t) *C.hamr_error { return failure(bridge.SetVerbose(int(level))) }
-
-//export hamrTakeLog
-func hamrTakeLog() *C.char { return C.CString(bridge.TakeLog()) }

@@ -16,11 +16,6 @@ var (
 	_ [unsafe.Sizeof(C.hamr_opened_elements{})]byte = [unsafe.Sizeof(bridge.Opened{})]byte{}
 )
 
-//export hamrShare
-func hamrShare(array *C.hamr_array, sharing *C.hamr_sharing) *C.hamr_error {
-	return failure(bridge.Share(descriptor(array), (*bridge.Sharing)(unsafe.Pointer(sharing))))
-}
-
 //export hamrOpenElements
 func hamrOpenElements(frame *C.constant_void, bytes C.int64_t, count C.int32_t, descriptors *C.constant_int32, result *C.hamr_array, opened *C.hamr_opened_elements) *C.hamr_error {
 	if bytes < 0 || count < 0 {
@@ -30,9 +25,6 @@ func hamrOpenElements(frame *C.constant_void, bytes C.int64_t, count C.int32_t, 
 	numbers := unsafe.Slice((*int32)(unsafe.Pointer(descriptors)), count)
 	return failure(bridge.OpenShared(lent, numbers, descriptor(result), (*bridge.Opened)(unsafe.Pointer(opened))))
 }
-
-//export hamrEndElements
-func hamrEndElements(token C.uint64_t) { bridge.EndShared(uint64(token)) }
 
 //export hamrPrepareShare
 func hamrPrepareShare() { gobuffer.PrepareShare() }

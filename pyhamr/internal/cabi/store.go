@@ -40,8 +40,8 @@ func objects(ids *C.hamr_store_id, n C.int64_t) []bridge.StoreID {
 	return unsafe.Slice(setObject(ids), n)
 }
 
-//export hamrStoreServe
-func hamrStoreServe(options *C.constant_options, server *C.uint64_t, found **C.char) *C.hamr_error {
+//export hamrServe
+func hamrServe(options *C.constant_options, server *C.uint64_t, found **C.char) *C.hamr_error {
 	o := (*C.hamr_store_options)(unsafe.Pointer(options))
 	token, listens, err := bridge.Serve(store.ServerOptions{
 		Path: C.GoString(o.path), Spill: C.GoString(o.spill), Socket: int(o.socket), HostLimit: int64(o.host),
@@ -53,36 +53,12 @@ func hamrStoreServe(options *C.constant_options, server *C.uint64_t, found **C.c
 	return failure(err)
 }
 
-//export hamrStoreServed
-func hamrStoreServed(server C.uint64_t, report **C.hamr_store_report) *C.hamr_error {
-	t, err := bridge.Served(uint64(server))
-	if err == nil {
-		*report = reported(t)
-	}
-	return failure(err)
-}
-
-//export hamrStoreEndServer
-func hamrStoreEndServer(server C.uint64_t) *C.hamr_error {
-	return failure(bridge.EndServer(uint64(server)))
-}
-
-//export hamrStoreConnect
-func hamrStoreConnect(how C.uint32_t, path *C.constant_char, milliseconds C.int64_t, session *C.uint64_t,
+//export hamrConnect
+func hamrConnect(how C.uint32_t, path *C.constant_char, milliseconds C.int64_t, session *C.uint64_t,
 	found **C.char) *C.hamr_error {
 	return failure(bridge.Connect(uint32(how), goString(path), int64(milliseconds), func(token uint64, at string) {
 		*session, *found = C.uint64_t(token), C.CString(at)
 	}))
-}
-
-//export hamrStoreDisconnect
-func hamrStoreDisconnect(session C.uint64_t) *C.hamr_error {
-	return failure(bridge.Disconnect(uint64(session)))
-}
-
-//export hamrStoreSetTimeout
-func hamrStoreSetTimeout(session C.uint64_t, milliseconds C.int64_t) *C.hamr_error {
-	return failure(bridge.LimitAnswers(uint64(session), int64(milliseconds)))
 }
 
 func creation(array *C.hamr_array, flags C.uint32_t, metadata *C.constant_void, bytes C.size_t) bridge.Creation {
@@ -96,92 +72,23 @@ func copied(from *C.constant_void, bytes C.size_t) []byte {
 	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(from)), bytes)...)
 }
 
-//export hamrStoreCreate
-func hamrStoreCreate(how C.uint32_t, session C.uint64_t, array *C.hamr_array, flags C.uint32_t,
+//export hamrCreateObject
+func hamrCreateObject(how C.uint32_t, session C.uint64_t, array *C.hamr_array, flags C.uint32_t,
 	metadata *C.constant_void, bytes C.size_t, id *C.hamr_store_id, token *C.uint64_t) *C.hamr_error {
 	what := creation(array, flags, metadata, bytes)
 	return failure(bridge.CreateObject(asking(how, session), what, descriptor(array), setObject(id), number(token)))
 }
 
-//export hamrStoreSeal
-func hamrStoreSeal(how C.uint32_t, token C.uint64_t, alone C.int32_t, result *C.hamr_array,
-	sealed *C.int32_t) *C.hamr_error {
-	return failure(bridge.SealObject(uint32(how), uint64(token), alone != 0, descriptor(result), flag(sealed)))
-}
-
-//export hamrStoreAbort
-func hamrStoreAbort(how C.uint32_t, token C.uint64_t) *C.hamr_error {
-	return failure(bridge.AbortObject(uint32(how), uint64(token)))
-}
-
-//export hamrStoreEndObject
-func hamrStoreEndObject(token C.uint64_t) { bridge.EndObject(uint64(token)) }
-
-//export hamrStoreGet
-func hamrStoreGet(how C.uint32_t, session C.uint64_t, id *C.constant_id, unsealed C.int32_t,
-	milliseconds C.int64_t, result *C.hamr_array, token *C.uint64_t, sealed *C.int32_t) *C.hamr_error {
-	return failure(bridge.GetObject(asking(how, session), object(id), unsealed != 0, int64(milliseconds),
-		descriptor(result), number(token), flag(sealed)))
-}
-
-//export hamrStorePut
-func hamrStorePut(how C.uint32_t, session C.uint64_t, array *C.hamr_array, allocator, device C.int32_t,
+//export hamrPutObject
+func hamrPutObject(how C.uint32_t, session C.uint64_t, array *C.hamr_array, allocator, device C.int32_t,
 	flags C.uint32_t, metadata *C.constant_void, bytes C.size_t, id *C.hamr_store_id) *C.hamr_error {
 	what := creation(array, flags, metadata, bytes)
 	return failure(bridge.PutObject(asking(how, session), what, backends.Allocator(allocator), int(device),
 		setObject(id)))
 }
 
-//export hamrStoreDiscard
-func hamrStoreDiscard(session C.uint64_t, id *C.constant_id) {
-	bridge.DiscardObject(uint64(session), object(id))
-}
-
-//export hamrStoreDelete
-func hamrStoreDelete(how C.uint32_t, session C.uint64_t, id *C.constant_id, force C.int32_t) *C.hamr_error {
-	return failure(bridge.DeleteObject(asking(how, session), object(id), force != 0))
-}
-
-//export hamrStorePutName
-func hamrStorePutName(how C.uint32_t, session C.uint64_t, name C.hamr_store_text, id *C.constant_id,
-	replace C.int32_t) *C.hamr_error {
-	return failure(bridge.PutName(asking(how, session), text(name), object(id), replace != 0))
-}
-
-//export hamrStoreGetName
-func hamrStoreGetName(how C.uint32_t, session C.uint64_t, name C.hamr_store_text, milliseconds C.int64_t,
-	id *C.hamr_store_id) *C.hamr_error {
-	return failure(bridge.GetName(asking(how, session), text(name), int64(milliseconds), setObject(id)))
-}
-
-//export hamrStoreDropName
-func hamrStoreDropName(how C.uint32_t, session C.uint64_t, name C.hamr_store_text) *C.hamr_error {
-	return failure(bridge.DropName(asking(how, session), text(name)))
-}
-
-//export hamrStoreExists
-func hamrStoreExists(how C.uint32_t, session C.uint64_t, id *C.constant_id, there, sealed *C.int32_t) *C.hamr_error {
-	return failure(bridge.ObjectExists(asking(how, session), object(id), flag(there), flag(sealed)))
-}
-
-//export hamrStoreDescribe
-func hamrStoreDescribe(how C.uint32_t, session C.uint64_t, id *C.constant_id, page **C.hamr_store_page) *C.hamr_error {
-	return failure(bridge.DescribeObject(asking(how, session), object(id), func(found store.Info) {
-		*page = paged([]store.Info{found}, 0)
-	}))
-}
-
-//export hamrStoreList
-func hamrStoreList(how C.uint32_t, session C.uint64_t, which C.uint32_t, prefix C.hamr_store_text,
-	after C.uint64_t, room C.int64_t, page **C.hamr_store_page) *C.hamr_error {
-	return failure(bridge.ListObjects(asking(how, session), uint32(which), text(prefix), uint64(after), int(room),
-		func(list []store.Info, next uint64) {
-			*page = paged(list, next)
-		}))
-}
-
-//export hamrStoreWait
-func hamrStoreWait(how C.uint32_t, session C.uint64_t, ids *C.constant_id, n, count, milliseconds C.int64_t,
+//export hamrWaitForObjects
+func hamrWaitForObjects(how C.uint32_t, session C.uint64_t, ids *C.constant_id, n, count, milliseconds C.int64_t,
 	ready *C.hamr_store_id, found *C.int64_t) *C.hamr_error {
 	wanted := slices.Clone(objects((*C.hamr_store_id)(unsafe.Pointer(ids)), n))
 	return failure(bridge.WaitForObjects(asking(how, session), wanted, int(count), int64(milliseconds),
@@ -190,36 +97,11 @@ func hamrStoreWait(how C.uint32_t, session C.uint64_t, ids *C.constant_id, n, co
 		}))
 }
 
-//export hamrStoreFigures
-func hamrStoreFigures(how C.uint32_t, session C.uint64_t, report **C.hamr_store_report) *C.hamr_error {
-	return failure(bridge.StoreStatistics(asking(how, session), func(t store.Statistics) { *report = reported(t) }))
-}
-
-//export hamrStoreMark
-func hamrStoreMark(how C.uint32_t, session C.uint64_t, id *C.constant_id, flag C.uint32_t, on C.int32_t) *C.hamr_error {
-	return failure(bridge.MarkObject(asking(how, session), object(id), uint32(flag), on != 0))
-}
-
-//export hamrStoreSetMetadata
-func hamrStoreSetMetadata(session C.uint64_t, id *C.constant_id, metadata *C.constant_void,
+//export hamrSetMetadata
+func hamrSetMetadata(session C.uint64_t, id *C.constant_id, metadata *C.constant_void,
 	bytes C.size_t) *C.hamr_error {
 	return failure(bridge.SetMetadata(asking(0, session), object(id), copied(metadata, bytes)))
 }
-
-//export hamrStoreWatch
-func hamrStoreWatch(how C.uint32_t, session C.uint64_t, token *C.uint64_t) *C.hamr_error {
-	return failure(bridge.WatchObjects(asking(how, session), number(token)))
-}
-
-//export hamrStoreNextEvents
-func hamrStoreNextEvents(how C.uint32_t, token C.uint64_t, milliseconds C.int64_t,
-	events **C.hamr_store_events) *C.hamr_error {
-	return failure(bridge.NextEvents(uint32(how), uint64(token), int64(milliseconds),
-		func(list []store.Event) { *events = told(list) }))
-}
-
-//export hamrStoreEndEvents
-func hamrStoreEndEvents(token C.uint64_t) { bridge.EndEvents(uint64(token)) }
 
 // paged is a page in one block: the objects, what their names are, and the texts.
 func paged(found []store.Info, after uint64) *C.hamr_store_page {

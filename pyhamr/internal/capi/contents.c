@@ -108,16 +108,10 @@ static hamr_status draft_buffer(Draft *from, const hamr_buffer *other) {
         return end(buffer, capi_functions()->name(&array, __VA_ARGS__, &result.array), &result); \
     } while (0)
 
-hamr_status capi_assign(hamr_buffer *buffer, const hamr_buffer *other) {
-    CHANGE(draft_buffer(&from, other), assign, &from.array);
-}
+#include "changes.h" /* those that follow from the core's, which is generated */
 
 hamr_status capi_assign_values(hamr_buffer *buffer, int32_t element, const void *values, int64_t size) {
     CHANGE(draft_values(&from, element, values, size), assign, &from.array);
-}
-
-hamr_status capi_append(hamr_buffer *buffer, const hamr_buffer *other) {
-    CHANGE(draft_buffer(&from, other), append, &from.array);
 }
 
 hamr_status capi_append_values(hamr_buffer *buffer, int32_t element, const void *values, int64_t size) {
@@ -125,15 +119,15 @@ hamr_status capi_append_values(hamr_buffer *buffer, int32_t element, const void 
 }
 
 hamr_status capi_set(hamr_buffer *buffer, int64_t at, const hamr_buffer *other, int64_t start, int64_t size) {
-    CHANGE(draft_buffer(&from, other), set, at, &from.array, start, size);
+    CHANGE(draft_buffer(&from, other), set_elements, at, &from.array, start, size);
 }
 
 hamr_status capi_set_values(hamr_buffer *buffer, int64_t at, int32_t element, const void *values, int64_t size) {
-    CHANGE(draft_values(&from, element, values, size), set, at, &from.array, 0, size);
+    CHANGE(draft_values(&from, element, values, size), set_elements, at, &from.array, 0, size);
 }
 
 hamr_status capi_write(hamr_buffer *buffer, const hamr_buffer *other) {
-    CHANGE(draft_buffer(&from, other), write, &from.array);
+    CHANGE(draft_buffer(&from, other), write_elements, &from.array);
 }
 
 hamr_status capi_fill(hamr_buffer *buffer, int32_t element, const void *value) {
@@ -146,7 +140,7 @@ hamr_status capi_get_values(const hamr_buffer *buffer, int64_t start, int32_t el
     if (status) return status;
     USE(buffer, from);
     draft_start(&result);
-    status = keep(capi_functions()->set(&to.array, 0, &from, start, size, &result.array));
+    status = keep(capi_functions()->set_elements(&to.array, 0, &from, start, size, &result.array));
     if (!status && result.array.memory) capi_functions()->release(result.array.memory);
     return status;
 }

@@ -72,7 +72,7 @@ static const hamr_exchange exchange = {
     .keep = keep_for,
     .end = share_end,
     .users = users,
-    .last_failure = last_failure,
+    .last_failure = capi_last_failure,
     .when_over = share_when_over,
     .take_foreign = take_foreign,
 };

@@ -1,4 +1,5 @@
 #include "failure.h"
+#include "entries.h"
 
 #include "hamr/store_functions.h"
 
@@ -59,9 +60,9 @@ hamr_status fail(hamr_status status, const char *format, ...) {
     return keep(error);
 }
 
-const char *last_error(void) { return last && failure_is_told ? last->message : ""; }
+const char *capi_last_error(void) { return last && failure_is_told ? last->message : ""; }
 
-void last_failure(hamr_failure *failure, size_t size) {
+void capi_last_failure(hamr_failure *failure, size_t size) {
     hamr_failure full = {0};
     full.message = "";
     if (last && failure_is_told)

@@ -10,5 +10,3 @@ extern _Thread_local int failure_is_told __attribute__((visibility("hidden"), tl
 
 static inline void forget_failure(void) { failure_is_told = 0; } /* at the beginning of a call, which may succeed */
 hamr_status fail(hamr_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-const char *last_error(void);
-void last_failure(hamr_failure *failure, size_t size);

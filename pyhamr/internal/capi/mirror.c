@@ -28,7 +28,7 @@ static hamr_status write_elements(const Held *to, const Held *from) {
     GIVE(to, &target);
     GIVE(from, &source);
     draft_start(&result);
-    return keep(capi_functions()->write(&target, &source, &result.array));
+    return keep(capi_functions()->write_elements(&target, &source, &result.array));
 }
 
 /* Page-locked memory for what a handle reaches, with its elements unless all of them are to be written. */
@@ -42,7 +42,7 @@ static hamr_status beside(const hamr_handle *handle, int32_t pinned, int32_t mod
     return status;
 }
 
-hamr_status mirror_create(hamr_buffer *buffer, int32_t initialize, hamr_mirror **made) {
+hamr_status capi_create_mirror(hamr_buffer *buffer, int32_t initialize, hamr_mirror **made) {
     CHECK_RESULT(made, "made");
     CHECK(buffer, BUFFER, "buffer");
     const hamr_info *info = &buffer->held.info;
@@ -74,12 +74,12 @@ hamr_status mirror_create(hamr_buffer *buffer, int32_t initialize, hamr_mirror *
     return HAMR_OK;
 }
 
-const hamr_info *mirror_info(const hamr_mirror *mirror) {
+const hamr_info *capi_mirror_info(const hamr_mirror *mirror) {
     if (object_check(mirror, MIRROR, "mirror")) return NULL;
     return mirror->pinned ? &mirror->pinned->held.info : &mirror->handle->held.info;
 }
 
-void *mirror_data(const hamr_mirror *mirror) {
+void *capi_mirror_data(const hamr_mirror *mirror) {
     if (object_check(mirror, MIRROR, "mirror")) return NULL;
     return mirror->pinned ? capi_data(mirror->pinned) : capi_handle_data(mirror->handle);
 }
@@ -105,6 +105,6 @@ static hamr_status end_mirror(hamr_mirror *mirror, int commit) {
     return status;
 }
 
-hamr_status mirror_release(hamr_mirror *mirror) { return end_mirror(mirror, 1); }
+hamr_status capi_release_mirror(hamr_mirror *mirror) { return end_mirror(mirror, 1); }
 
-hamr_status mirror_abandon(hamr_mirror *mirror) { return end_mirror(mirror, 0); }
+hamr_status capi_abandon_mirror(hamr_mirror *mirror) { return end_mirror(mirror, 0); }

@@ -33,7 +33,7 @@ static hamr_status share_elements(Numbered *shared, hamr_array *array, uint64_t 
     return HAMR_OK;
 }
 
-hamr_status shared_share(const hamr_buffer *buffer, uint32_t flags, hamr_shared **made) {
+hamr_status capi_share(const hamr_buffer *buffer, uint32_t flags, hamr_shared **made) {
     CHECK_RESULT(made, "made");
     CHECK(buffer, BUFFER, "buffer");
     if (flags & ~(uint32_t)(HAMR_SHARE_READ_ONLY | HAMR_SHARE_COPY | HAMR_SHARE_IN_PLACE))
@@ -56,7 +56,7 @@ hamr_status shared_share(const hamr_buffer *buffer, uint32_t flags, hamr_shared 
     return status;
 }
 
-hamr_status shared_frame(const hamr_shared *shared, const void **frame, size_t *bytes, const int **descriptors,
+hamr_status capi_shared_frame(const hamr_shared *shared, const void **frame, size_t *bytes, const int **descriptors,
                          int32_t *count, uint32_t *flags) {
     CHECK(shared, SHARED, "shared");
     if (frame) *frame = shared->numbered.text;
@@ -68,7 +68,7 @@ hamr_status shared_frame(const hamr_shared *shared, const void **frame, size_t *
 }
 
 /* A forked child has the descriptors, too, and what they are of. */
-hamr_status shared_release(hamr_shared *shared) {
+hamr_status capi_release_shared(hamr_shared *shared) {
     CHECK_RELEASED(shared, shared->numbered.head, SHARED, "shared");
     close_all(shared->numbered.descriptors, shared->numbered.count);
     numbered_free(&shared->numbered);
@@ -94,7 +94,7 @@ static int waits(int socket, short events) {
     return (errno == EAGAIN || errno == EWOULDBLOCK) && poll(&one, 1, -1) == 1;
 }
 
-hamr_status shared_send(const hamr_shared *shared, int socket) {
+hamr_status capi_send_shared(const hamr_shared *shared, int socket) {
     CHECK(shared, SHARED, "shared");
     const Numbered *sent = &shared->numbered;
     Control control = {.room = {0}};
@@ -121,7 +121,7 @@ hamr_status shared_send(const hamr_shared *shared, int socket) {
     return HAMR_OK;
 }
 
-hamr_status shared_open_frame(const void *frame, size_t bytes, const int *descriptors, int32_t count,
+hamr_status capi_open_frame(const void *frame, size_t bytes, const int *descriptors, int32_t count,
                               hamr_buffer **made) {
     Draft result;
     CHECK_RESULT(made, "made");
@@ -194,13 +194,13 @@ static hamr_status receive_frame(int socket, Received *into) {
     return HAMR_OK;
 }
 
-hamr_status shared_open(int socket, hamr_buffer **made) {
+hamr_status capi_open_shared(int socket, hamr_buffer **made) {
     Received received;
     received.bytes = 0;
     received.count = 0;
     CHECK_RESULT(made, "made");
     hamr_status status = receive_frame(socket, &received);
-    if (!status) status = shared_open_frame(received.frame, received.bytes, received.descriptors, received.count, made);
+    if (!status) status = capi_open_frame(received.frame, received.bytes, received.descriptors, received.count, made);
     close_all(received.descriptors, received.count);
     return status;
 }

@@ -55,7 +55,7 @@ static const char *path_or_default(const char *path) {
     return path ? path : "";
 }
 
-hamr_status stored_serve(const char *path, int64_t host_limit, int64_t device_limit, const char *spill,
+hamr_status capi_store_serve(const char *path, int64_t host_limit, int64_t device_limit, const char *spill,
                          hamr_store_server **made) {
     CHECK_RESULT(made, "made");
     if (host_limit < 0 || device_limit < 0)
@@ -70,18 +70,18 @@ hamr_status stored_serve(const char *path, int64_t host_limit, int64_t device_li
     return status;
 }
 
-const char *stored_server_path(const hamr_store_server *server) {
+const char *capi_store_server_path(const hamr_store_server *server) {
     return object_check(server, SERVER, "server") ? NULL : server->numbered.text;
 }
 
-hamr_status stored_end_server(hamr_store_server *server) {
+hamr_status capi_store_end_server(hamr_store_server *server) {
     CHECK_RELEASED(server, server->numbered.head, SERVER, "server");
     hamr_status status = is_here(&server->numbered) ? keep(GO->end_server(server->numbered.token)) : HAMR_OK;
     numbered_free(&server->numbered);
     return status;
 }
 
-hamr_status stored_connect(const char *path, int64_t milliseconds, hamr_store **made) {
+hamr_status capi_store_connect(const char *path, int64_t milliseconds, hamr_store **made) {
     CHECK_RESULT(made, "made");
     CAPI_LOAD();
     Numbered *session = numbered_new(SESSION);
@@ -92,11 +92,11 @@ hamr_status stored_connect(const char *path, int64_t milliseconds, hamr_store **
     return status;
 }
 
-const char *stored_path(const hamr_store *store) {
+const char *capi_store_path(const hamr_store *store) {
     return object_check(store, SESSION, "store") ? NULL : store->numbered.text;
 }
 
-hamr_status stored_close(hamr_store *store) {
+hamr_status capi_store_close(hamr_store *store) {
     CHECK_RELEASED(store, store->numbered.head, SESSION, "store");
     hamr_status status = is_here(&store->numbered) ? keep(GO->disconnect(store->numbered.token)) : HAMR_OK;
     numbered_free(&store->numbered);
@@ -132,7 +132,7 @@ hamr_status buffer_leased(const hamr_array *array, uint64_t lease, hamr_buffer *
     return status;
 }
 
-hamr_status stored_create(hamr_store *store, int32_t element, int32_t ndim, const int64_t *shape,
+hamr_status capi_store_create(hamr_store *store, int32_t element, int32_t ndim, const int64_t *shape,
                           const hamr_place *place, uint32_t flags,
                           const void *metadata, size_t metadata_bytes, hamr_store_builder **made) {
     Draft draft;
@@ -145,7 +145,7 @@ hamr_status stored_create(hamr_store *store, int32_t element, int32_t ndim, cons
     if (status) return status;
     Numbered *builder = numbered_new(BUILDER);
     if (!builder) return HAMR_ERROR_MEMORY;
-    status = finish(builder, GO->create(0, store->numbered.token, &draft.array, flags, metadata, metadata_bytes,
+    status = finish(builder, GO->create_object(0, store->numbered.token, &draft.array, flags, metadata, metadata_bytes,
                                         &builder->id, &builder->token));
     if (status) return status;
     builder->memory = draft.array.memory;
@@ -158,12 +158,12 @@ hamr_status stored_create(hamr_store *store, int32_t element, int32_t ndim, cons
     return HAMR_OK;
 }
 
-hamr_store_id stored_builder_id(const hamr_store_builder *builder) {
+hamr_store_id capi_store_builder_id(const hamr_store_builder *builder) {
     static const hamr_store_id none;
     return object_check(builder, BUILDER, "builder") ? none : builder->numbered.id;
 }
 
-hamr_buffer *stored_builder_buffer(const hamr_store_builder *builder) {
+hamr_buffer *capi_store_builder_buffer(const hamr_store_builder *builder) {
     return object_check(builder, BUILDER, "builder") ? NULL : builder->numbered.buffer;
 }
 
@@ -181,7 +181,7 @@ static hamr_status check_elements(const Numbered *builder) {
                 "moved or swapped");
 }
 
-hamr_status stored_seal(hamr_store_builder *given, hamr_buffer **made) {
+hamr_status capi_store_seal(hamr_store_builder *given, hamr_buffer **made) {
     Draft result;
     CHECK(given, BUILDER, "builder");
     CAPI_LOAD();
@@ -194,25 +194,25 @@ hamr_status stored_seal(hamr_store_builder *given, hamr_buffer **made) {
     draft_start(&result);
     /* Also what is on the buffer's own stream. */
     status = keep(capi_functions()->synchronize(&written));
-    if (!status) status = keep(GO->seal(0, builder->token, 0, made ? &result.array : NULL, &sealed));
+    if (!status) status = keep(GO->seal_object(0, builder->token, 0, made ? &result.array : NULL, &sealed));
     if (!status && made) status = buffer_leased(&result.array, builder->token, made);
     else GO->end_object(builder->token);
     end_builder(builder);
     return status;
 }
 
-hamr_status stored_abort(hamr_store_builder *given) {
+hamr_status capi_store_abort(hamr_store_builder *given) {
     CHECK_RELEASED(given, given->numbered.head, BUILDER, "builder");
     hamr_status status = HAMR_OK;
     if (is_here(&given->numbered)) {
-        status = keep(GO->abort(0, given->numbered.token));
+        status = keep(GO->abort_object(0, given->numbered.token));
         GO->end_object(given->numbered.token);
     }
     end_builder(&given->numbered);
     return status;
 }
 
-hamr_status stored_put(hamr_store *store, const hamr_buffer *buffer, uint32_t flags, const void *metadata,
+hamr_status capi_store_put(hamr_store *store, const hamr_buffer *buffer, uint32_t flags, const void *metadata,
                        size_t metadata_bytes, hamr_store_id *id) {
     CHECK_RESULT(id, "id");
     CHECK(buffer, BUFFER, "buffer");
@@ -221,11 +221,11 @@ hamr_status stored_put(hamr_store *store, const hamr_buffer *buffer, uint32_t fl
     if (status) return status;
     hamr_array array;
     GIVE(&buffer->held, &array);
-    return keep(GO->put(0, store->numbered.token, &array, HAMR_ALLOCATOR_ANY, HAMR_HOST_DEVICE, flags, metadata,
+    return keep(GO->put_object(0, store->numbered.token, &array, HAMR_ALLOCATOR_ANY, HAMR_HOST_DEVICE, flags, metadata,
                         metadata_bytes, id));
 }
 
-hamr_status stored_get(hamr_store *store, const hamr_store_id *id, int32_t unsafe, int64_t milliseconds,
+hamr_status capi_store_get(hamr_store *store, const hamr_store_id *id, int32_t unsafe, int64_t milliseconds,
                        hamr_buffer **made) {
     Draft result;
     uint64_t lease = 0;
@@ -233,49 +233,27 @@ hamr_status stored_get(hamr_store *store, const hamr_store_id *id, int32_t unsaf
     CHECK_RESULT(made, "made");
     CHECK_OBJECT(store, id);
     draft_start(&result);
-    hamr_status status = keep(GO->get(0, store->numbered.token, id, unsafe, milliseconds, &result.array, &lease,
+    hamr_status status = keep(GO->get_object(0, store->numbered.token, id, unsafe, milliseconds, &result.array, &lease,
                                       &sealed));
     return status ? status : buffer_leased(&result.array, lease, made);
 }
 
-hamr_status stored_delete(hamr_store *store, const hamr_store_id *id, int32_t force) {
-    CHECK_OBJECT(store, id);
-    return keep(GO->delete_object(0, store->numbered.token, id, force));
-}
+#include "store_calls.h" /* those that check their arguments and call Go, which is generated */
 
-hamr_status stored_put_name(hamr_store *store, const char *name, const hamr_store_id *id, int32_t replace) {
-    CHECK_NAME(name);
-    CHECK_OBJECT(store, id);
-    return keep(GO->put_name(0, store->numbered.token, text_of(name), id, replace));
-}
-
-hamr_status stored_get_name(hamr_store *store, const char *name, int64_t milliseconds, hamr_store_id *id) {
-    CHECK_RESULT(id, "id");
-    CHECK_NAME(name);
-    CHECK_SESSION(store);
-    return keep(GO->get_name(0, store->numbered.token, text_of(name), milliseconds, id));
-}
-
-hamr_status stored_drop_name(hamr_store *store, const char *name) {
-    CHECK_NAME(name);
-    CHECK_SESSION(store);
-    return keep(GO->drop_name(0, store->numbered.token, text_of(name)));
-}
-
-hamr_status stored_exists(hamr_store *store, const hamr_store_id *id, int32_t *there, int32_t *sealed) {
+hamr_status capi_store_exists(hamr_store *store, const hamr_store_id *id, int32_t *there, int32_t *sealed) {
     int32_t unasked;
     CHECK_RESULT(there, "there");
     CHECK_OBJECT(store, id);
-    return keep(GO->exists(0, store->numbered.token, id, there, sealed ? sealed : &unasked));
+    return keep(GO->object_exists(0, store->numbered.token, id, there, sealed ? sealed : &unasked));
 }
 
 /* With the page, which goes to free. */
 static hamr_status describe(const hamr_store *store, const hamr_store_id *id, hamr_store_page **page) {
     CHECK_OBJECT(store, id);
-    return keep(GO->describe(0, store->numbered.token, id, page));
+    return keep(GO->describe_object(0, store->numbered.token, id, page));
 }
 
-hamr_status stored_describe(hamr_store *store, const hamr_store_id *id, hamr_store_info *info) {
+hamr_status capi_store_describe(hamr_store *store, const hamr_store_id *id, hamr_store_info *info) {
     hamr_store_page *page;
     CHECK_RESULT(info, "info");
     hamr_status status = describe(store, id, &page);
@@ -285,7 +263,7 @@ hamr_status stored_describe(hamr_store *store, const hamr_store_id *id, hamr_sto
     return HAMR_OK;
 }
 
-hamr_status stored_metadata(hamr_store *store, const hamr_store_id *id, char **text, size_t *bytes) {
+hamr_status capi_store_metadata(hamr_store *store, const hamr_store_id *id, char **text, size_t *bytes) {
     hamr_store_page *page;
     CHECK_RESULT(text, "text");
     hamr_status status = describe(store, id, &page);
@@ -300,17 +278,17 @@ hamr_status stored_metadata(hamr_store *store, const hamr_store_id *id, char **t
     return HAMR_OK;
 }
 
-hamr_status stored_pin(hamr_store *store, const hamr_store_id *id, int32_t on) {
+hamr_status capi_store_pin(hamr_store *store, const hamr_store_id *id, int32_t on) {
     CHECK_OBJECT(store, id);
-    return keep(GO->mark(0, store->numbered.token, id, HAMR_STORE_PINNED, on));
+    return keep(GO->mark_object(0, store->numbered.token, id, HAMR_STORE_PINNED, on));
 }
 
-hamr_status stored_set_evictable(hamr_store *store, const hamr_store_id *id, int32_t on) {
+hamr_status capi_store_set_evictable(hamr_store *store, const hamr_store_id *id, int32_t on) {
     CHECK_OBJECT(store, id);
-    return keep(GO->mark(0, store->numbered.token, id, HAMR_STORE_EVICTABLE, on));
+    return keep(GO->mark_object(0, store->numbered.token, id, HAMR_STORE_EVICTABLE, on));
 }
 
-hamr_status stored_set_metadata(hamr_store *store, const hamr_store_id *id, const void *metadata,
+hamr_status capi_store_set_metadata(hamr_store *store, const hamr_store_id *id, const void *metadata,
                                 size_t metadata_bytes) {
     hamr_status status = check_metadata(metadata, metadata_bytes);
     if (status) return status;
@@ -318,15 +296,15 @@ hamr_status stored_set_metadata(hamr_store *store, const hamr_store_id *id, cons
     return keep(GO->set_metadata(store->numbered.token, id, metadata, metadata_bytes));
 }
 
-hamr_status stored_set_timeout(hamr_store *store, int64_t milliseconds) {
+hamr_status capi_store_set_timeout(hamr_store *store, int64_t milliseconds) {
     CHECK_SESSION(store);
     if (milliseconds < -1 || milliseconds == 0)
         return fail(HAMR_ERROR_VALUE, "milliseconds is %lld: accepted are -1 for no limit, and 1 or more",
                     (long long)milliseconds);
-    return keep(GO->set_timeout(store->numbered.token, milliseconds));
+    return keep(GO->limit_answers(store->numbered.token, milliseconds));
 }
 
-hamr_status stored_list(hamr_store *store, uint32_t which, const char *prefix, uint64_t *after, hamr_store_id *ids,
+hamr_status capi_store_list(hamr_store *store, uint32_t which, const char *prefix, uint64_t *after, hamr_store_id *ids,
                         int64_t room, int64_t *found) {
     CHECK_RESULT(after, "after");
     CHECK_RESULT(ids, "ids");
@@ -338,7 +316,7 @@ hamr_status stored_list(hamr_store *store, uint32_t which, const char *prefix, u
         return fail(HAMR_ERROR_VALUE, "room is %lld: accepted are 1 ... %d", (long long)room, INT32_MAX);
     CHECK_SESSION(store);
     hamr_store_page *page;
-    hamr_status status = keep(GO->list(0, store->numbered.token, which, text_of(prefix), *after, room, &page));
+    hamr_status status = keep(GO->list_objects(0, store->numbered.token, which, text_of(prefix), *after, room, &page));
     if (status) return status;
     for (int64_t i = 0; i < page->count; i++) ids[i] = page->objects[i].info.id;
     *found = page->count;
@@ -347,7 +325,7 @@ hamr_status stored_list(hamr_store *store, uint32_t which, const char *prefix, u
     return HAMR_OK;
 }
 
-hamr_status stored_wait(hamr_store *store, const hamr_store_id *ids, int64_t n, int64_t count, int64_t milliseconds,
+hamr_status capi_store_wait(hamr_store *store, const hamr_store_id *ids, int64_t n, int64_t count, int64_t milliseconds,
                         hamr_store_id *ready, int64_t *found) {
     CHECK_RESULT(found, "found");
     if (n < 0 || n > MOST_WAIT)
@@ -360,14 +338,14 @@ hamr_status stored_wait(hamr_store *store, const hamr_store_id *ids, int64_t n, 
     if (!n) return HAMR_OK;
     CHECK_RESULT(ready, "ready");
     CHECK_ID(ids);
-    return keep(GO->wait(0, store->numbered.token, ids, n, count, milliseconds, ready, found));
+    return keep(GO->wait_for_objects(0, store->numbered.token, ids, n, count, milliseconds, ready, found));
 }
 
-hamr_status stored_figures(hamr_store *store, hamr_store_figures *figures) {
+hamr_status capi_store_statistics(hamr_store *store, hamr_store_figures *figures) {
     CHECK_RESULT(figures, "figures");
     CHECK_SESSION(store);
     hamr_store_report *report;
-    hamr_status status = keep(GO->figures(0, store->numbered.token, &report));
+    hamr_status status = keep(GO->store_statistics(0, store->numbered.token, &report));
     if (status) return status;
     *figures = (hamr_store_figures){.objects = report->objects, .unsealed = report->unsealed, .names = report->names,
                                     .leases = report->leases, .sessions = report->connections,

@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypedDict
 
-    from .._facade import Facade
-
     class Held(TypedDict):
         """What is known of a device's memory, in bytes; None stands for what is not known."""
 
@@ -36,21 +34,16 @@ def text_of(count: int) -> str:
     return f"{count} bytes" if not unit else f"{amount:.1f} {_UNITS[unit]}"
 
 
-def _core() -> Facade:
-    core = _native.library()  # without the library there is no memory to ask for
-    if core is None:
+def _check_loaded() -> None:
+    if _native.library() is None:  # it has no memory then
         raise RuntimeError("hamr's library is not loaded")
-    return core
 
 
 def totals() -> list[tuple[str, Allocator, int, int, int]]:
     """Library, allocator, device, number of allocations and bytes in them."""
-    found = []
-    for line in sorted(_core().LibraryTotals().splitlines()):
-        library, *numbers = line.split()
-        allocator, device, count, size = map(int, numbers)
-        found.append((library, Allocator(allocator), device, count, size))
-    return found
+    _check_loaded()
+    rows = sorted(_native.library_totals())
+    return [(library, Allocator(allocator), *rest) for library, allocator, *rest in rows]
 
 
 def held(backend: str, device: int) -> Held:
@@ -62,8 +55,7 @@ def held(backend: str, device: int) -> Held:
             libraries[library] = libraries.get(library, 0) + size
             pooled[allocator] = pooled.get(allocator, 0) + size
     kept = 0
-    for line in _core().Pools().splitlines():
-        number_of, number, _, current, _, cached, *_ = map(int, line.split())
+    for number_of, number, _, current, _, cached, *_ in _native.pools():
         allocator = Allocator(number_of)
         if number == device and backend_of(allocator) == backend:
             # For ordinary memory the figures count only what is kept.

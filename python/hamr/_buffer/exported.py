@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 def place_of(source: _native.Array) -> tuple[Any, ...]:
     """The arguments of ``opened`` for the same memory, or for a part of it, a view."""
-    text = core().Export(source._allocator, source.device, source.ptr)
-    offset, handle = text.split(" ")
+    [(offset, handle)] = _native.export_memory(source._allocator, source.device, source.ptr)
     layout = source.shape, source.strides, source.readonly
-    return handle, source._allocator, source.device, int(offset), name_of(source._element), *layout
+    return handle, source._allocator, source.device, offset, name_of(source._element), *layout
 
 
 @or_unopened

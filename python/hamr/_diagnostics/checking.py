@@ -19,6 +19,8 @@ from .snapshots import stacks_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .contents import Frame
 
 SETTING = "HAMR_CHECK"
@@ -81,7 +83,7 @@ def check_memory() -> list[MemoryMisuse]:
     """
     if _checked != os.getpid():
         raise RuntimeError(f"memory is not checked here: set {SETTING}=1 before hamr is imported")
-    found = _read(core().CheckMemory())
+    found = _read(_native.check_memory())
     with _telling:
         pass  # another thread may still report earlier misuses: wait until it has
     if found and _raises:
@@ -100,8 +102,7 @@ def checked_backends() -> dict[str, str]:
     """
     if _checked != os.getpid():
         raise RuntimeError(f"memory is not checked here: set {SETTING}=1 before hamr is imported")
-    lines = core().ObservedByChecking().splitlines()
-    return {name: why for name, _, why in (line.partition(" ") for line in lines)}
+    return dict(_native.observed_by_checking())
 
 
 def start_if_asked() -> None:
@@ -127,7 +128,7 @@ def start_if_asked() -> None:
         global _checked
         if _checked == os.getpid():
             _checked = 0
-            found = core().StopChecking()
+            found = _native.stop_checking()
             watching.join(1)
             _warn(_read(found))
 
@@ -138,13 +139,12 @@ def start_if_asked() -> None:
 def _watch() -> None:
     """Warn of misuses, and read the stacks of threads that wait for that in the core."""
     while _checked == os.getpid():
-        asked = core().AskedForStack(_INTERVAL)
-        if asked:
-            number, thread = map(int, asked.split())
+        asked = _native.asked_for_stack(_INTERVAL)
+        for number, thread in asked:
             core().AnswerStack(number, _stack_of(thread))
-        elif _checked == os.getpid():
+        if not asked and _checked == os.getpid():
             with _telling:
-                _warn(_read(core().FoundMisuse()))
+                _warn(_read(_native.found_misuse()))
 
 
 def _stack_of(native: int) -> int:
@@ -170,28 +170,25 @@ def _warn(found: list[MemoryMisuse]) -> None:
             print(f"hamr: {each}", file=sys.stderr)
 
 
-def _read(text: str) -> list[MemoryMisuse]:
-    *lines, last = text.splitlines() or ["0"]
-    rows = [line.split("\t") for line in lines]
-    numbers = [row[0].split() for row in rows]
-    stacks = stacks_of({int(each[n]) for each in numbers for n in _STACKS} - {0})
-    found = [_misuse(each, row[1:], stacks) for each, row in zip(numbers, rows, strict=True)]
-    if int(last) and found:
-        found[-1].add_note(f"and {int(last)} more")
+def _read(told: list[tuple[Any, ...]]) -> list[MemoryMisuse]:
+    *rows, (more,) = told
+    stacks = stacks_of({row[n] for row in rows for n in _STACKS} - {0})
+    found = [_misuse(row, stacks) for row in rows]
+    if more and found:
+        found[-1].add_note(f"and {more} more")
     return found
 
 
-#: The columns of a line with numbers of stacks: of the allocation, the releases, and work.
+#: The columns of a row with numbers of stacks: of the allocation, the releases, and work.
 _STACKS = 11, 14, 17, 20, 25
 _ACCESS = "may write", "reads", "writes"
 
 
-def _misuse(row: list[str], names: list[str], stacks: dict[int, list[Frame]]) -> MemoryMisuse:
-    library = row[0]
-    allocator, device, address, size, stream, offset, written, value = map(int, row[1:9])
+def _misuse(row: tuple[Any, ...], stacks: dict[int, list[Frame]]) -> MemoryMisuse:
+    library, allocator, device, address, size, stream, offset, written, value = row[:9]
     allocated, freed, again = (_moment(row[n : n + 3], stacks) for n in (9, 12, 15))
     used, earlier = (
-        _work(row[n : n + 5], name, stacks) for n, name in zip((18, 23), names, strict=True)
+        _work(row[n : n + 5], name, stacks) for n, name in zip((18, 23), row[28:], strict=True)
     )
     name = Allocator(allocator).name
     where = f"{address:#x} on {'the host' if device < 0 else f'device {device}'}"
@@ -240,15 +237,17 @@ def _did(work: dict[str, object]) -> str:
     return f"{work['name']} on stream {work['stream']:#x} {work['access']}"
 
 
-def _work(row: list[str], name: str, stacks: dict[int, list[Frame]]) -> dict[str, object] | None:
+def _work(
+    row: tuple[Any, ...], name: str, stacks: dict[int, list[Frame]]
+) -> dict[str, object] | None:
     if not name:
         return None
-    access = _ACCESS[int(row[4])]
-    return {**_moment(row, stacks), "name": name, "stream": int(row[3]), "access": access}
+    access = _ACCESS[row[4]]
+    return {**_moment(row, stacks), "name": name, "stream": row[3], "access": access}
 
 
-def _moment(row: list[str], stacks: dict[int, list[Frame]]) -> dict[str, object]:
-    thread, at, stack = map(int, row[:3])
+def _moment(row: tuple[Any, ...], stacks: dict[int, list[Frame]]) -> dict[str, object]:
+    thread, at, stack = row[:3]
     return {
         "thread": thread or None,
         "time": at / 1e9 if at else None,

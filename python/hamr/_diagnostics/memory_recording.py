@@ -145,8 +145,8 @@ class track:  # noqa: N801 -- users write it as a function
         self._number = 0
 
     def _read(self, last: bool) -> tuple[int, int, int, int]:
-        a, b, c, d = map(int, core().ReadTracker(self._number, last).split())
-        return a, b, c, d
+        [(allocated, allocations, freed, peak)] = _native.read_tracker(self._number, last)
+        return allocated, allocations, freed, peak
 
     def _now(self) -> tuple[int, int, int, int]:
         if not self._number:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hamr._native as _native
+
 from .._base.allocator import Allocator, backend_of
 from .._base.library import core
 from .._base.place import host_or_device
@@ -135,18 +137,16 @@ def _in_use(library: Any, device: Any, count: Any) -> tuple[Any, ...]:
 def library_limits() -> dict[str, dict[str, int]]:
     """The limits of libraries, by name and by device, such as "cuda:0", "cpu", or "all"."""
     found: dict[str, dict[str, int]] = {}
-    for line in sorted(core().LibraryLimits().splitlines()):
-        library, backend, device, limit, _ = line.split()
-        place = {"-": "all", _HOST: "cpu"}.get(backend, f"{backend}:{device}")
-        found.setdefault(library, {})[place] = int(limit)
+    for library, backend, device, limit in sorted(_native.library_limits()):
+        place = {"": "all", _HOST: "cpu"}.get(backend, f"{backend}:{device}")
+        found.setdefault(library, {})[place] = limit
     return found
 
 
 def pools() -> dict[str, Pool]:
     """The figures of each pool that is in use, by name."""
     found: dict[str, Pool] = {}
-    for line in core().Pools().splitlines():
-        allocator, device, limit, *figures = map(int, line.split())
+    for allocator, device, limit, *figures in _native.pools():
         current, peak, cached, largest, hits, misses = figures
         found[_name(Allocator(allocator), device)] = {
             "limit": None if limit < 0 else limit,

@@ -11,7 +11,6 @@ import hamr._native as _native
 
 from .._base.allocator import Allocator, backend_of
 from .._base.held_memory import held, text_of
-from .._base.library import core
 from .._base.written_files import replace_file
 from .contents import Contents, place_of
 from .memory_page import page
@@ -112,26 +111,25 @@ def memory_snapshot() -> MemorySnapshot:
     ``devices``. Threads, times and stacks are known for memory that was allocated inside
     ``record_memory``.
     """
-    rows: dict[str, list[list[str]]] = {kind: [] for kind in "aedsb"}
+    rows: dict[str, list[list[Any]]] = {kind: [] for kind in "aedsb"}
     pieces: list[list[tuple[int, int, bool]]] = []  # of each segment
-    for line in core().MemorySnapshot().splitlines():
-        kind, *row = line.split()
+    for kind, *row in _native.memory_snapshot():
         if kind == "b":
-            pieces[-1].append((int(row[0]), int(row[1]), row[2] == "1"))
+            pieces[-1].append((row[0], row[1], row[2]))
         else:
             rows[kind].append(row)
             if kind == "s":
                 pieces.append([])
-    stacks = stacks_of({int(row[-1]) for row in (*rows["a"], *rows["e"])} - {0})
+    stacks = stacks_of({row[-1] for row in (*rows["a"], *rows["e"])} - {0})
     threads = {t.native_id: t.name for t in threading.enumerate()}
     allocations = [_allocation(row, stacks, threads) for row in rows["a"]]
     events: list[Any] = [
-        {"action": _ACTIONS[int(action)], **_allocation(row, stacks, threads)}
+        {"action": _ACTIONS[action], **_allocation(row, stacks, threads)}
         for action, *row in rows["e"]
     ]
     segments: list[Segment] = []
     for row, blocks in zip(rows["s"], pieces, strict=True):
-        allocator, device, address, size = map(int, row)
+        allocator, device, address, size = row
         name = Allocator(allocator).name
         segments.append(
             {
@@ -142,9 +140,9 @@ def memory_snapshot() -> MemorySnapshot:
                 "blocks": blocks,
             }
         )
-    return MemorySnapshot(
-        allocations, events, segments, _devices(allocations, segments), int(rows["d"][0][0])
-    )
+    [[dropped]] = rows["d"]
+    devices = _devices(allocations, segments)
+    return MemorySnapshot(allocations, events, segments, devices, dropped)
 
 
 def _devices(allocations: list[Allocation], segments: list[Segment]) -> dict[str, Held]:
@@ -167,10 +165,9 @@ def stacks_of(wanted: set[int]) -> dict[int, list[Frame]]:
 
 
 def _allocation(
-    row: list[str], stacks: dict[int, list[Frame]], threads: dict[int | None, str]
+    row: list[Any], stacks: dict[int, list[Frame]], threads: dict[int | None, str]
 ) -> Allocation:
-    library = row[0]
-    allocator, device, address, size, stream, thread, at, stack = map(int, row[1:])
+    library, allocator, device, address, size, stream, thread, at, stack = row
     return {
         "library": library,
         "allocator": Allocator(allocator).name,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import hamr._native as _native
+
 from .._base.library import core
 
 TYPE_CHECKING = False
@@ -39,9 +41,9 @@ def set_verbose(level: int, logger: logging.Logger | None = None) -> None:
 
 def flush() -> None:
     """Log the lines that wait."""
-    lines, logger = core().TakeLog(), _logger
-    if logger is not None and lines:
-        for line in lines.split("\n"):
+    lines, logger = _native.take_log(), _logger
+    if logger is not None:
+        for (line,) in lines:
             logger.debug("%s", line)
 
 

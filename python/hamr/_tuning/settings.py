@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .._base.library import core
+import hamr._native as _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,14 +31,10 @@ _CGROUPS = "/sys/fs/cgroup"
 def report_of(backend: str, device: int) -> Report | None:
     """The settings of a device, or None if its backend stages nothing."""
     try:
-        text = core().StagingReport(backend, device)
+        rows = _native.staging_report(backend, device)
     except (RuntimeError, ValueError):
         return None
-    report = {}
-    for line in text.splitlines():
-        name, value, source = line.split("\t")
-        report[name] = value, source
-    return report
+    return {name: (value, source) for name, value, source in rows}
 
 
 def plain_report(report: Report) -> dict[str, Any]:

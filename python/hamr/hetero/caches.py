@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import hamr._native as _native
 
-from .._base.library import core
-
 
 class CacheCounts(NamedTuple):
     """How many streams, or events, of a device there are."""
@@ -37,8 +35,6 @@ def cache_statistics() -> dict[str, CacheStatistics]:
     """
     _native.give_events()
     found = {}
-    for line in core().CachedPlaces().splitlines():
-        place, *texts = line.split()
-        numbers = [int(text) for text in texts]
+    for place, *numbers in _native.cached_places():
         found[place] = CacheStatistics(CacheCounts(*numbers[:4]), CacheCounts(*numbers[4:]))
     return found

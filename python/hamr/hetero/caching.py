@@ -110,8 +110,9 @@ class CachingAllocator:
             )
         backend, number = _place(device, given)
         self._generation = _native.generation()
-        made = core().NewCachingAllocator(given, backend, number, kind == "pinned", most)
-        self._number, of = map(int, made.split())
+        pinned = kind == "pinned"
+        [(made, of)] = _native.new_caching_allocator(given, backend, number, pinned, most)
+        self._number: int = made
         self.allocator = allocator_from(of)
         self.device = -1 if is_pinned(of) else number
         self._close = finalize(self, _close, self._generation, self._number)
@@ -167,7 +168,7 @@ class CachingAllocator:
 
     def stats(self) -> AllocatorStatistics:
         """The present figures."""
-        numbers = [int(n) for n in core().CachingStatistics(self._usable()).split()]
+        [numbers] = _native.caching_statistics(self._usable())
         found = AllocatorStatistics(*numbers)
         return found._replace(limit=None) if found.limit == _UNLIMITED else found
 

@@ -9,7 +9,6 @@ from weakref import WeakSet
 
 import hamr._native as _native
 
-from .._base.library import core
 from .._native import Token
 from .cached_streams import take
 
@@ -39,8 +38,7 @@ def accelerators(among: Restriction = None) -> list[str]:
 
 
 def _listed(among: Restriction, distinct: bool) -> list[str]:
-    found = core().Accelerators(spelled(among), distinct)
-    return found.split(",") if found else []
+    return [name for (name,) in _native.accelerators(spelled(among), distinct)]
 
 
 def spelled(among: Restriction) -> str:

@@ -14,8 +14,9 @@ A forked child starts anew, and must call ``nvmlInit()`` itself. Its parent's ob
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
+
+import hamr._native as _native
 
 from .._base.errors import BackendUnavailable, DeviceError, Error
 from .._base.library import core
@@ -53,11 +54,12 @@ class nvmlReturn_t(StatusCode):  # noqa: N801
         return f"<NvmlReturn: 'code={self._code}'>"
 
 
-def _said(status: nvmlReturn_t) -> list[str]:
+def _said(status: nvmlReturn_t) -> tuple[str, str]:
     code = status.as_int()
     if not -(2**31) <= code < 2**31:
         raise ValueError(f"the code is {code}: accepted is a number of 32 bits")
-    return core().NVMLStatus(code).split("\n", 1)
+    [(name, meaning)] = _native.nvml_status(code)
+    return name, meaning
 
 
 def nvmlErrorString(status: nvmlReturn_t | int) -> str:  # noqa: N802
@@ -163,23 +165,26 @@ class Device:
         self._key = key
 
     def _ask(self, what: str) -> Any:
-        return json.loads(core().NVMLDevice(False, self._key, what))
+        return _native.nvml_device(False, self._key, what)[0]
+
+    def _fact(self, what: str) -> Any:
+        return self._ask(what)[0]
 
     def name(self) -> str:
         """What the vendor calls it."""
-        return str(self._ask("name"))
+        return str(self._fact("name"))
 
     def uuid(self) -> str:
         """As nvidia-smi shows it: "GPU-…", of an instance "MIG-…"."""
-        return str(self._ask("uuid"))
+        return str(self._fact("uuid"))
 
     def serial(self) -> str:
         """The number on the board; few have one that can be read."""
-        return str(self._ask("serial"))
+        return str(self._fact("serial"))
 
     def index(self) -> int:
         """Its number in nvidia-smi; of an instance, that among its device's."""
-        return int(self._ask("index"))
+        return int(self._fact("index"))
 
     def pci(self) -> PCI:
         """Where it is on the bus."""
@@ -196,13 +201,13 @@ class Device:
 
     def temperature(self) -> int:
         """Degrees Celsius of the chip."""
-        return int(self._ask("temperature"))
+        return int(self._fact("temperature"))
 
     def power(self) -> Power:
         """Milliwatts that it draws, and may draw."""
-        usage = int(self._ask("power"))
+        usage = int(self._fact("power"))
         try:
-            return Power(usage, int(self._ask("power_limit")))
+            return Power(usage, int(self._fact("power_limit")))
         except DeviceError:
             return Power(usage, None)
 
@@ -216,7 +221,7 @@ class Device:
 
     def processes(self) -> list[Process]:
         """The processes that compute on it, then those that draw."""
-        rows: list[tuple[int, bool, int, int, int]] = self._ask("processes")
+        rows = _native.nvml_device(False, self._key, "processes")
         return [
             Process(pid, "graphics" if draws else "compute", *(None if n < 0 else n for n in rest))
             for pid, draws, *rest in rows
@@ -224,7 +229,7 @@ class Device:
 
     def persistence_mode(self) -> bool:
         """Whether the driver stays loaded while nobody uses the device."""
-        return bool(self._ask("persistence"))
+        return bool(self._fact("persistence"))
 
     def ecc_mode(self) -> tuple[bool, bool]:
         """Whether its memory corrects errors, and will after a reset."""
@@ -238,7 +243,7 @@ class Device:
 
     def is_mig_instance(self) -> bool:
         """Whether it is an instance, and no whole device."""
-        return bool(self._ask("is_instance"))
+        return bool(self._fact("is_instance"))
 
     def mig_instances(self) -> list[Device]:
         """Its instances; none where it is not divided."""
@@ -246,7 +251,7 @@ class Device:
 
     def whole_device(self) -> Device:
         """The device that an instance is a part of."""
-        return Device(f"uuid:{self._ask('whole')}")
+        return Device(f"uuid:{self._fact('whole')}")
 
     def instance_ids(self) -> tuple[int, int]:
         """An instance's numbers: of its GPU instance, and of its compute instance."""
@@ -278,16 +283,16 @@ class nvmlDevice(Device):  # noqa: N801
     def _counted(self, what: str) -> Any:
         """The library's answer, between nvmlInit and nvmlShutdown; None after an error."""
         try:
-            answer = core().NVMLDevice(True, self._key, what)
+            [values] = _native.nvml_device(True, self._key, what)
         except (Error, ValueError) as error:
             self._status = _status_of(error)
             return None
         self._status = nvmlReturn_t(_SUCCESS)
-        return json.loads(answer)
+        return values
 
     def get(self) -> OpaquePointer:
         """The library's handle, an nvmlDevice_t: ``int()`` is its value, 0 after an error."""
-        return OpaquePointer(self._counted("handle") or 0)
+        return OpaquePointer((self._counted("handle") or (0,))[0])
 
     def utilization_rates(self) -> tuple[int, int]:
         """The per cent in which a kernel ran, and memory was in use."""
@@ -339,25 +344,28 @@ def device(
 
 def devices() -> list[Device]:
     """All devices of this machine, in the order of nvidia-smi. They have the MIG instances."""
-    count = int(core().NVMLSystem("count"))
-    return [Device(f"uuid:{Device(f'index:{i}').uuid()}") for i in range(count)]
+    return [Device(f"uuid:{Device(f'index:{i}').uuid()}") for i in range(_system("count"))]
+
+
+def _system(what: str) -> Any:
+    return _native.nvml_system(what)[0][0]
 
 
 def driver_version() -> str:
     """The version of NVIDIA's kernel driver, as "535.129.03"."""
-    return core().NVMLSystem("driver")
+    return str(_system("driver"))
 
 
 def nvml_version() -> str:
     """The version of the library, as "12.535.129.03"."""
-    return core().NVMLSystem("nvml")
+    return str(_system("nvml"))
 
 
 def cuda_driver_version() -> int:
     """The version of CUDA that the driver supports: 12020 is 12.2."""
-    return int(core().NVMLSystem("cuda"))
+    return int(_system("cuda"))
 
 
 def library() -> str:
     """The library's file."""
-    return core().NVMLSystem("library")
+    return str(_system("library"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .._base.library import core
 from .._base.size import int_of
 from .pointers import OpaquePointer
 from .runtime import runtime
@@ -61,8 +60,7 @@ class cudaDeviceProp:  # noqa: N801
             except ValueError:  # there are fewer devices
                 self._status = failed(INVALID_DEVICE)
                 return
-            lines = core().DeviceProperties(backend, self._device).splitlines()
-            self._numbers = {name: int(value) for name, value in map(str.split, lines)}
+            self._numbers = dict(_native.device_properties(backend, self._device))
             self._facts = facts
         self._status = asked.status
 

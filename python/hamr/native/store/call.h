@@ -46,3 +46,10 @@ PyObject *store_text_new(hamr_store_text text);
         return store_call_read(&call, arguments, n, letters) < 0 ? NULL : name##_called(&call); \
     }                                                                                           \
     static PyObject *name##_called(StoreCall *call)
+
+/* One whose call sets nothing. */
+#define SETTER(name, entry, letters, ...)                                      \
+    static STORE_FUNCTION(name, letters) {                                     \
+        STORE_CALL(*call, entry, __VA_ARGS__);                                 \
+        return call->error ? store_call_raise(call, NULL) : Py_NewRef(Py_None); \
+    }

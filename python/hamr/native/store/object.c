@@ -117,7 +117,7 @@ static PyObject *create(PyObject *Py_UNUSED(module), PyObject *arguments) {
                           &PyTuple_Type, &shape, &array->element, &array->allocator, &device, &flags, &text, &bytes) ||
         read_shape(shape, array) < 0 || read_int32(device, "device", &array->device) < 0 || begin(&leasing) < 0)
         return NULL;
-    STORE_CALL(*call, create, call->token, array, flags, text, (size_t)bytes, &call->id, &leasing.token);
+    STORE_CALL(*call, create_object, call->token, array, flags, text, (size_t)bytes, &call->id, &leasing.token);
     return call->error ? raise_without(&leasing) : lent(&leasing);
 }
 
@@ -132,7 +132,7 @@ static PyObject *get(PyObject *Py_UNUSED(module), PyObject *arguments) {
                           &milliseconds) ||
         id_read(id, &call->id) < 0 || begin(&leasing) < 0)
         return NULL;
-    STORE_CALL(*call, get, call->token, &call->id, unsafe, milliseconds, &leasing.draft.array, &leasing.token,
+    STORE_CALL(*call, get_object, call->token, &call->id, unsafe, milliseconds, &leasing.draft.array, &leasing.token,
                &leasing.sealed);
     if (!call->error) return lent(&leasing);
     if (!milliseconds || call->error->kind != HAMR_ERROR_TIMEOUT) return raise_without(&leasing);
@@ -148,7 +148,7 @@ static PyObject *untaken(StoreCall *call, int made, PyObject *keeps) {
         owned_begin(self, OWNS_UNTAKEN, call->token, keeps);
         self->id = call->id;
     } else {
-        call->functions->discard(call->token, &call->id);
+        call->functions->discard_object(call->token, &call->id);
     }
     if (!call->error) return (PyObject *)self;
     Py_XDECREF((PyObject *)self);
@@ -184,7 +184,7 @@ static PyObject *put(PyObject *Py_UNUSED(module), PyObject *arguments) {
             call.id = none;
             begun = store_call_read(&call, &session, 1, "t") == 0;
             if (!begun) break;
-            STORE_CALL(call, put, call.token, given, allocator, where, flags, text, (size_t)bytes, &call.id);
+            STORE_CALL(call, put_object, call.token, given, allocator, where, flags, text, (size_t)bytes, &call.id);
         } while (call.error && core_relieves(&relief, &call.error, &given->flags));
         relief_end(&relief);
         given->flags &= ~HAMR_OR_PAGEABLE;
@@ -204,7 +204,7 @@ static PyObject *seal(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Owned *lease = owned_lease(object);
     if (!lease || owned_read(object, &token) < 0 || store_call_read(&call, &lease->keeps, 1, "t") < 0) return NULL;
     call.id = lease->id;
-    STORE_CALL(call, seal, token, alone, NULL, &sealed);
+    STORE_CALL(call, seal_object, token, alone, NULL, &sealed);
     lease->sealed = sealed != 0;
     return untaken(&call, sealed, object);
 }

@@ -126,7 +126,7 @@ static hamr_error *end_once(Owned *self) {
     case OWNS_SESSION: error = store->disconnect(number); break;
     case OWNS_OBJECT: store->end_object(number); break;
     case OWNS_EVENTS: store->end_events(number); break;
-    case OWNS_UNTAKEN: store->discard(number, &id); break;
+    case OWNS_UNTAKEN: store->discard_object(number, &id); break;
     case OWNS_NOTHING: break;
     }
     Py_END_ALLOW_THREADS

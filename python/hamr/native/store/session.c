@@ -58,18 +58,8 @@ static PyObject *connect_to(PyObject *Py_UNUSED(module), PyObject *arguments) {
     return store_call_raise(&call, found);
 }
 
-/* One whose call sets nothing. */
-#define SETTER(name, entry, letters, ...)                                      \
-    static STORE_FUNCTION(name, letters) {                                     \
-        STORE_CALL(*call, entry, __VA_ARGS__);                                 \
-        return call->error ? store_call_raise(call, NULL) : Py_NewRef(Py_None); \
-    }
-SETTER(delete_object, delete_object, "tio", call->token, &call->id, call->on)
-SETTER(pin, mark, "tio", call->token, &call->id, HAMR_STORE_PINNED, call->on)
-SETTER(set_evictable, mark, "tio", call->token, &call->id, HAMR_STORE_EVICTABLE, call->on)
-SETTER(put_name, put_name, "tsio", call->token, call->text, &call->id, call->on)
-SETTER(drop_name, drop_name, "ts", call->token, call->text)
-SETTER(abort_object, abort, "t", call->token)
+SETTER(pin, mark_object, "tio", call->token, &call->id, HAMR_STORE_PINNED, call->on)
+SETTER(set_evictable, mark_object, "tio", call->token, &call->id, HAMR_STORE_EVICTABLE, call->on)
 
 static STORE_FUNCTION(get_name, "tsn") {
     STORE_CALL(*call, get_name, call->token, call->text, call->number, &call->id);
@@ -81,7 +71,7 @@ static STORE_FUNCTION(get_name, "tsn") {
 
 static STORE_FUNCTION(exists, "ti") {
     int32_t there, sealed;
-    STORE_CALL(*call, exists, call->token, &call->id, &there, &sealed);
+    STORE_CALL(*call, object_exists, call->token, &call->id, &there, &sealed);
     return call->error ? store_call_raise(call, NULL) : PyBool_FromLong(there);
 }
 
@@ -105,7 +95,7 @@ static PyObject *wait_for(PyObject *Py_UNUSED(module), PyObject *arguments) {
     int read = 0;
     for (Py_ssize_t i = 0; i < n && read == 0; i++) read = id_read(PyList_GetItem(list, i), &ids[i]);
     if (read == 0) {
-        STORE_CALL(call, wait, call.token, ids, n, count, milliseconds, ids + n, &ready);
+        STORE_CALL(call, wait_for_objects, call.token, ids, n, count, milliseconds, ids + n, &ready);
         found = call.error ? store_call_raise(&call, NULL) : set_of(ids + n, ready);
     }
     free(ids);
@@ -137,7 +127,7 @@ static PyObject *rows_of(const hamr_store_page *page) {
 
 static STORE_FUNCTION(info, "ti") {
     hamr_store_page *page = NULL;
-    STORE_CALL(*call, describe, call->token, &call->id, &page);
+    STORE_CALL(*call, describe_object, call->token, &call->id, &page);
     if (call->error) return store_call_raise(call, page);
     PyObject *row = row_of(&page->objects[0]);
     core_functions()->free(page);
@@ -147,7 +137,7 @@ static STORE_FUNCTION(info, "ti") {
 static STORE_FUNCTION(list, "tsn") {
     hamr_store_page *page = NULL;
     uint32_t which = HAMR_STORE_LIST_UNSEALED | (call->text.bytes ? HAMR_STORE_LIST_NAMED : 0);
-    STORE_CALL(*call, list, call->token, which, call->text, (uint64_t)call->number, 0, &page);
+    STORE_CALL(*call, list_objects, call->token, which, call->text, (uint64_t)call->number, 0, &page);
     if (call->error) return store_call_raise(call, page);
     PyObject *found = Py_BuildValue("(NL)", rows_of(page), (long long)page->after);
     core_functions()->free(page);
@@ -180,7 +170,7 @@ static PyObject *figures_of(hamr_store_report *report) {
 
 static STORE_FUNCTION(statistics, "t") {
     hamr_store_report *report = NULL;
-    STORE_CALL(*call, figures, call->token, &report);
+    STORE_CALL(*call, store_statistics, call->token, &report);
     return call->error ? store_call_raise(call, report) : figures_of(report);
 }
 
@@ -199,7 +189,7 @@ static PyObject *watch(PyObject *Py_UNUSED(module), PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "OO:store_watch", &object, &session)) return NULL;
     Owned *self = owned_of(object);
     if (!self || store_call_read(&call, &session, 1, "t") < 0) return NULL;
-    STORE_CALL(call, watch, call.token, &token);
+    STORE_CALL(call, watch_objects, call.token, &token);
     if (token && store_call_made(&call)) call.functions->end_events(token);
     if (call.error) return store_call_raise(&call, NULL);
     owned_begin(self, OWNS_EVENTS, token, session);
@@ -229,12 +219,8 @@ PyMethodDef session_functions[] = {
     {"store_serve", serve, METH_VARARGS,
      "store_serve(owned, path, spill, host, device, ready, metadata, socket, spill_devices): start a server, owned's."},
     {"store_connect", connect_to, METH_VARARGS, "store_connect(owned, path): begin a session, which is owned's."},
-    {"store_delete", FAST(delete_object), METH_FASTCALL, "store_delete(session, id, force)"},
     {"store_pin", FAST(pin), METH_FASTCALL, "store_pin(session, id, on)"},
     {"store_set_evictable", FAST(set_evictable), METH_FASTCALL, "store_set_evictable(session, id, on)"},
-    {"store_put_name", FAST(put_name), METH_FASTCALL, "store_put_name(session, name, id, replace)"},
-    {"store_drop_name", FAST(drop_name), METH_FASTCALL, "store_drop_name(session, name)"},
-    {"store_abort", FAST(abort_object), METH_FASTCALL, "store_abort(lease)"},
     {"store_get_name", FAST(get_name), METH_FASTCALL,
      "store_get_name(session, name, milliseconds) -> id, or None: there was none within so long. 0 does not wait."},
     {"store_exists", FAST(exists), METH_FASTCALL, "store_exists(session, id) -> bool"},

@@ -1,5 +1,5 @@
 #include "array/access.h"
-#include "array/change.h"
+#include "array/changes.h"
 #include "array/construct.h"
 #include "array/copy.h"
 #include "array/create.h"
@@ -20,6 +20,7 @@
 #include "core/granting.h"
 #include "core/machine.h"
 #include "core/relief.h"
+#include "core/replies.h"
 #include "core/stacks.h"
 #include "kernels/code.h"
 #include "kernels/compile.h"
@@ -43,18 +44,19 @@
 #include "store/object.h"
 #include "store/owned.h"
 #include "store/session.h"
+#include "store/setters.h"
 #include "surface/c_interface.h"
 #include "surface/fork.h"
 #include "surface/type.h"
 
 static PyMethodDef *const functions[] = {
-    core_methods, granting_methods, relief_methods, stacks_methods, machine_functions, fork_functions, wait_functions,
+    core_methods, reply_functions, granting_methods, relief_methods, stacks_methods, machine_functions, fork_functions, wait_functions,
         share_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
     owned_functions, owner_functions, dlpack_functions, copy_functions, arrow_functions, change_functions,
     many_functions, stream_life_functions,
     table_functions, array_element_functions, number_functions, create_functions, construct_functions,
     plain_call_functions, buffer_import_functions, lend_functions, timer_functions, context_functions, event_functions,
-    launch_functions, kernel_functions, compile_functions, object_functions, session_functions,
+    launch_functions, kernel_functions, compile_functions, object_functions, session_functions, setter_functions,
 };
 
 static int setup(PyObject *module) {
