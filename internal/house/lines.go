@@ -30,7 +30,7 @@ var areas = []struct {
 
 // notProduct are folders of tests, and of what only developers run.
 var notProduct = []string{"backends/backendtest", "backends/trial", "internal/lint", "internal/house",
-	"internal/spellings", "python/hamr/_gopy"}
+	"python/hamr/_gopy"}
 
 var handwritten = []string{
 	".go", ".c", ".h", ".hpp", ".cpp", ".py", ".pyi", ".pxd", ".pyx", ".f90", ".cu", ".i", ".s", ".cmake",
