@@ -97,3 +97,22 @@ func TestSettlingReturnsThoughLibrariesFreeMemory(t *testing.T) {
 	d.stop()
 	r.SettleGrants()
 }
+
+func TestALibrarysMemoryThatIsNotTakenBackIsKept(t *testing.T) {
+	r, fake, c := checkedWorld(t, muchKept)
+	at, err := r.Grant(gobuffer.LibraryCuPy, 0, 4096, 0)
+	require.NoError(t, err)
+	require.True(t, r.FreeFor(at))
+	fake.FailAt("Free", 0, &backends.NotFreedError{Reason: errInjected})
+	c.Stop()
+	allocations, _ := fake.Live()
+	assert.Equal(t, 1, allocations, "the device cannot be reached")
+	fake.StopFailing()
+	require.NoError(t, r.ReleasePostponed())
+	allocations, _ = fake.Live()
+	assert.Zero(t, allocations)
+	for _, each := range r.Statistics() {
+		assert.Zero(t, each.Adopted, each.Allocator)
+		assert.Zero(t, each.Live, each.Allocator)
+	}
+}

@@ -49,7 +49,7 @@ func (r *Runtime) Grant(l Library, device, size int, s backends.Stream) (backend
 	before := r.givenBack()
 	r.grants.Drop()
 	request := backends.Request{Allocator: grantedAs, Device: device, Size: size, Stream: s}
-	m := &Memory{library: l}
+	m := &Memory{library: l, ending: freed{}}
 	if err := r.place(m, backends.Region{Allocator: grantedAs, Device: device}, size, s); err != nil {
 		return 0, err
 	}
@@ -89,7 +89,7 @@ func (r *Runtime) GrantAtOnce(l Library, device, size int, s backends.Stream) ba
 	if b == nil {
 		return 0
 	}
-	m := &Memory{library: l}
+	m := &Memory{library: l, ending: freed{}}
 	if r.place(m, backends.Region{Allocator: grantedAs, Device: device}, size, s) != nil {
 		return 0
 	}
@@ -131,6 +131,7 @@ func (r *Runtime) FreeFor(at backends.Address) bool {
 		return false
 	}
 	of.Memory.gone()
+	of.Memory.retired = true
 	served, where, size, s := of.Memory.served, of.Memory.region, of.Memory.Size(), of.Stream
 	if r.tracing() {
 		r.tracef("take back %s device %d size %d at %#x from %s", grantedAs, where.Device, size, at, of.Memory.library)
