@@ -69,7 +69,10 @@ func (c *conversation) remember(d *protocol.Decoder, _ *protocol.Encoder) error 
 // handle answers the frames of a packet. The error is one that ends the connection.
 func (c *conversation) handle(packet []byte, descriptors []int) (err error) {
 	c.descriptors = descriptors
-	defer func() { wire.CloseAll(c.descriptors) }()
+	defer func() {
+		wire.CloseAll(c.descriptors)
+		c.in = protocol.Decoder{} // the packet is in a leader's buffer, which may end before the connection does
+	}()
 	for len(packet) > 0 {
 		f, rest, err := protocol.NextFrame(packet)
 		if err != nil {

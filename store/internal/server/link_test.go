@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,4 +156,20 @@ func TestWhatFollowsASealIsLearnedByItself(t *testing.T) {
 	tell(e.Bytes)
 	assert.True(t, l.sealed)
 	l.end(k, nil)
+}
+
+// TestAConnectionDoesNotKeepItsLastPacket has the buffer go that the packet lay in, as that of a leader which stepped
+// aside, though the connection stays.
+func TestAConnectionDoesNotKeepItsLastPacket(t *testing.T) {
+	s, err := newServer(Options{})
+	require.NoError(t, err)
+	c := conversationOf(s)
+	var freed atomic.Bool
+	func() {
+		buffer := new([protocol.MostPacket]byte)
+		runtime.AddCleanup(buffer, func(int) { freed.Store(true) }, 0)
+		require.NoError(t, c.handle(buffer[:copy(buffer[:], greeting())], nil))
+	}()
+	eventually(t, func() bool { runtime.GC(); return freed.Load() }, func() any { return "the packet is kept" })
+	s.leave(c, nil)
 }
