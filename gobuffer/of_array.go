@@ -9,8 +9,8 @@ import (
 	"hamr/backends"
 )
 
-// The methods that a Buffer has of its Array, and a Slice of its Handle. Were they those of the embedded pointer alone, a
-// nil Buffer's would end the program before they are entered.
+// The methods that a Buffer has of its Array, and a Slice of its Handle. Were they those of the embedded pointer alone,
+// a nil Buffer's would end the program before they are entered.
 
 // array is nil where b is.
 func (b *Buffer[T]) array() *Array {

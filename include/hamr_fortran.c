@@ -1,5 +1,5 @@
-/* What the Fortran module in hamr.f90 calls, which is generated from it: hamr.h's functions, with arrays as Fortran 2018 hands them
- * to C. It is compiled beside hamr.f90, by the C compiler that belongs to the Fortran one.
+/* What the Fortran module in hamr.f90 calls, which is generated from it: hamr.h's functions, with arrays as Fortran
+ * 2018 hands them to C. It is compiled beside hamr.f90, by the C compiler that belongs to the Fortran one.
  *
  * Sizes and strides are reversed on the way: element (i, j) of Fortran's array is [j][i] in C and
  * Python, so that either has the elements in the order of its own language. */
@@ -10,8 +10,8 @@
 /* Ends the program with hamr_last_error's words, as Fortran does; of hamr.f90. */
 void hamr_fortran_stop(void);
 
-/* Of Fortran's default integers, which the module has: 4, or 8 by -fdefault-integer-8. Those that are read here are read as
- * numbers of 4 bytes, which the machine has first. */
+/* Of Fortran's default integers, which the module has: 4, or 8 by -fdefault-integer-8. Those that are read here are
+ * read as numbers of 4 bytes, which the machine has first. */
 extern int32_t hamr_fortran_integer_bytes;
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -51,8 +51,9 @@ static int32_t element_of(const CFI_cdesc_t *array) {
 }
 
 static hamr_status no_element(void) {
-    return refuse(HAMR_ERROR_TYPE, "the array is of a type that hamr has no elements of: accepted are integer, real and complex "
-                                   "of the kinds of iso_fortran_env up to 8 bytes a number, and logical(c_bool)");
+    return refuse(HAMR_ERROR_TYPE, "the array is of a type that hamr has no elements of: accepted are integer, real "
+                                   "and complex of the kinds of iso_fortran_env up to 8 bytes a number, and "
+                                   "logical(c_bool)");
 }
 
 /* One element of value's type, converted to the buffer's. */
@@ -91,7 +92,8 @@ static const hamr_place *place_of(hamr_place *place, const int32_t *allocator, c
 
 /* Buffers and handles come by reference: what is associated is not forgotten by a new one. */
 static hamr_status check_free(const void *there) {
-    return there ? refuse(HAMR_ERROR_VALUE, "the variable has a buffer or a handle already: release it first") : HAMR_OK;
+    if (!there) return HAMR_OK;
+    return refuse(HAMR_ERROR_VALUE, "the variable has a buffer or a handle already: release it first");
 }
 
 static hamr_status allocate(hamr_buffer **buffer, int32_t element, const CFI_cdesc_t *given, const int32_t *allocator,
@@ -132,26 +134,29 @@ static hamr_status adopt_address(hamr_buffer **buffer, void *address, int32_t el
     return hamr_adopt(buffer, address, element, ndim, shape, NULL, place_of(&place, allocator, device), 0, NULL, NULL);
 }
 
-/* A function that Fortran calls: call's status is told to the caller; the parameters are those but the status. The comment
- * before it is what hamr.f90, which is generated, says of it: its name there, its parameters, [those that may be absent],
- * and what it does. */
+/* A function that Fortran calls: call's status is told to the caller; the parameters are those but the status. The
+ * comment before it is what hamr.f90, which is generated, says of it: its name there, its parameters, [those that may
+ * be absent], and what it does. */
 #define FUNCTION(name, call, ...) \
     void hamr_fortran_##name(__VA_ARGS__, void *stat) { tell(call, stat); }
 
 #include "hamr/fortran.h" /* what follows from hamr/interface.h alone */
 
 /* Each takes sizes of either kind. */
-#define WITH_SHAPES(kind)                                                                                                        \
-    /* hamr_allocate(buffer, element, shape, [allocator, device, value]): New memory, of malloc's if no allocator is named. value is \
-     * a number that all elements hold; else they hold anything. */                                                              \
-    FUNCTION(allocate_##kind, allocate(buffer, *element, shape, allocator, device, value), hamr_buffer **buffer,                 \
-             const int32_t *element, const CFI_cdesc_t *shape, const int32_t *allocator, const int32_t *device, const CFI_cdesc_t *value) \
-    /* hamr_resize(buffer, shape): Another shape. Elements stay in their order; where there are more, the new ones hold anything. */ \
-    FUNCTION(resize_##kind, resize(*buffer, shape), hamr_buffer *const *buffer, const CFI_cdesc_t *shape)                        \
-    /* hamr_adopt_address(buffer, address, element, shape, [allocator, device]): Shares elements that exist by their address, \
-     * as memory of a device. They outlive the buffer and all that is made of it. */                                                \
-    FUNCTION(adopt_address_##kind, adopt_address(buffer, *address, *element, shape, allocator, device), hamr_buffer **buffer,    \
-             void *const *address, const int32_t *element, const CFI_cdesc_t *shape, const int32_t *allocator, const int32_t *device)
+#define WITH_SHAPES(kind)                                                                                              \
+    /* hamr_allocate(buffer, element, shape, [allocator, device, value]): New memory, of malloc's if no allocator is   \
+     * named. value is a number that all elements hold; else they hold anything. */                                    \
+    FUNCTION(allocate_##kind, allocate(buffer, *element, shape, allocator, device, value), hamr_buffer **buffer,       \
+             const int32_t *element, const CFI_cdesc_t *shape, const int32_t *allocator, const int32_t *device,        \
+             const CFI_cdesc_t *value)                                                                                 \
+    /* hamr_resize(buffer, shape): Another shape. Elements stay in their order; where there are more, the new ones     \
+     * hold anything. */                                                                                               \
+    FUNCTION(resize_##kind, resize(*buffer, shape), hamr_buffer *const *buffer, const CFI_cdesc_t *shape)              \
+    /* hamr_adopt_address(buffer, address, element, shape, [allocator, device]): Shares elements that exist by their   \
+     * address, as memory of a device. They outlive the buffer and all that is made of it. */                          \
+    FUNCTION(adopt_address_##kind, adopt_address(buffer, *address, *element, shape, allocator, device),                \
+             hamr_buffer **buffer, void *const *address, const int32_t *element, const CFI_cdesc_t *shape,             \
+             const int32_t *allocator, const int32_t *device)
 WITH_SHAPES(int32)
 WITH_SHAPES(int64)
 
@@ -169,7 +174,8 @@ static hamr_status adopt(hamr_buffer **buffer, const CFI_cdesc_t *array) {
     for (int32_t i = 0; i < n; i++) {
         shape[n - 1 - i] = array->dim[i].extent;
         strides[n - 1 - i] = array->dim[i].sm;
-        if (array->dim[i].extent < 0) return refuse(HAMR_ERROR_VALUE, "the array is of assumed size: its last extent is not known");
+        if (array->dim[i].extent < 0)
+            return refuse(HAMR_ERROR_VALUE, "the array is of assumed size: its last extent is not known");
     }
     return hamr_adopt(buffer, array->base_addr, element, rank, shape, strides, NULL, 0, NULL, NULL);
 }
@@ -189,8 +195,8 @@ static hamr_status associate(CFI_cdesc_t *pointer, const hamr_info *info, void *
     char words[160];
     if (pointer->rank != n || element_of(pointer) != info->element) {
         const char *mine = hamr_element_name(element_of(pointer)), *its = hamr_element_name(info->element);
-        snprintf(words, sizeof words, "the pointer is of %s and rank %d, the elements are of %s and rank %d", mine ? mine : "another type",
-                 (int)pointer->rank, its ? its : "another type", (int)n);
+        snprintf(words, sizeof words, "the pointer is of %s and rank %d, the elements are of %s and rank %d",
+                 mine ? mine : "another type", (int)pointer->rank, its ? its : "another type", (int)n);
         return refuse(HAMR_ERROR_TYPE, words);
     }
     for (int32_t i = 0; i < n; i++) {
@@ -210,7 +216,8 @@ static hamr_status point_to(hamr_buffer *buffer, CFI_cdesc_t *pointer) {
     if (!info) return hamr_synchronize(buffer); /* which says why */
     if (!(info->flags & HAMR_INFO_REACHABLE(HAMR_HOST))) {
         const char *name = hamr_allocator_name(info->allocator);
-        snprintf(words, sizeof words, "the host does not reach memory of %s: hamr_access does", name ? name : "that allocator");
+        snprintf(words, sizeof words, "the host does not reach memory of %s: hamr_access does",
+                 name ? name : "that allocator");
         return refuse(HAMR_ERROR_VALUE, words);
     }
     return associate(pointer, info, hamr_data(buffer));
@@ -221,7 +228,9 @@ static hamr_status access_elements(hamr_buffer *buffer, CFI_cdesc_t *pointer, ha
     hamr_handle *made;
     CFI_setpointer(pointer, NULL, NULL); /* it may have been anything */
     hamr_status status = check_free(*handle);
-    if (!status) status = hamr_access(buffer, space ? *space : HAMR_HOST, device ? *device : HAMR_CURRENT_DEVICE, (mode ? *mode : HAMR_READ_WRITE) | HAMR_STRIDED, &made);
+    if (!status)
+        status = hamr_access(buffer, space ? *space : HAMR_HOST, device ? *device : HAMR_CURRENT_DEVICE,
+                             (mode ? *mode : HAMR_READ_WRITE) | HAMR_STRIDED, &made);
     if (status) return status;
     if ((status = associate(pointer, hamr_handle_info(made), hamr_handle_data(made)))) {
         char words[sizeof hamr_open_error];
@@ -234,15 +243,16 @@ static hamr_status access_elements(hamr_buffer *buffer, CFI_cdesc_t *pointer, ha
 }
 
 /* Each for a type of pointers, as Fortran tells them apart by it. */
-#define WITH_POINTERS(type)                                                                                                      \
-    /* hamr_data(buffer, pointer): Lets a pointer of the buffer's rank and type point to the elements, in memory that the host \
-     * reaches. It is valid until the buffer is changed, moved or released. */                                                   \
-    FUNCTION(data_##type, point_to(*buffer, pointer), hamr_buffer *const *buffer, CFI_cdesc_t *pointer)                          \
-    /* hamr_access(buffer, pointer, handle, [mode, space, device]): The same for code that says what it does with the elements, \
-     * HAMR_READ_WRITE if it does not, and where it runs, on the host if it does not, wherever the elements are. Until the \
-     * handle is released they are its own, and what it writes is the buffer's then. */                                           \
-    FUNCTION(access_##type, access_elements(*buffer, pointer, handle, mode, space, device), hamr_buffer *const *buffer,          \
-             CFI_cdesc_t *pointer, hamr_handle **handle, const int32_t *mode, const int32_t *space, const int32_t *device)
+#define WITH_POINTERS(type)                                                                                            \
+    /* hamr_data(buffer, pointer): Lets a pointer of the buffer's rank and type point to the elements, in memory that  \
+     * the host reaches. It is valid until the buffer is changed, moved or released. */                                \
+    FUNCTION(data_##type, point_to(*buffer, pointer), hamr_buffer *const *buffer, CFI_cdesc_t *pointer)                \
+    /* hamr_access(buffer, pointer, handle, [mode, space, device]): The same for code that says what it does with the  \
+     * elements, HAMR_READ_WRITE if it does not, and where it runs, on the host if it does not, wherever the elements  \
+     * are. Until the handle is released they are its own, and what it writes is the buffer's then. */                 \
+    FUNCTION(access_##type, access_elements(*buffer, pointer, handle, mode, space, device),                            \
+             hamr_buffer *const *buffer, CFI_cdesc_t *pointer, hamr_handle **handle, const int32_t *mode,              \
+             const int32_t *space, const int32_t *device)
 WITH_POINTERS(bool)
 WITH_POINTERS(int8)
 WITH_POINTERS(int16)
@@ -276,8 +286,8 @@ static hamr_status from_dlpack(hamr_buffer **made, struct DLManagedTensorVersion
     return status ? status : hamr_from_dlpack(tensor, NULL, made);
 }
 
-/* hamr_release(buffer): Gives a buffer or a handle back. One that holds nothing is no error. Where memory runs out for what
- * a handle wrote, it is still there, to be tried again or abandoned. */
+/* hamr_release(buffer): Gives a buffer or a handle back. One that holds nothing is no error. Where memory runs out for
+ * what a handle wrote, it is still there, to be tried again or abandoned. */
 FUNCTION(release_buffer, forget_buffer(buffer), hamr_buffer **buffer)
 /* hamr_release(handle): */
 FUNCTION(release_handle, forget_handle(handle, hamr_release_handle(*handle)), hamr_handle **handle)
@@ -287,13 +297,14 @@ FUNCTION(abandon, forget_handle(handle, hamr_abandon_handle(*handle)), hamr_hand
 FUNCTION(fill, fill(*buffer, value), hamr_buffer *const *buffer, const CFI_cdesc_t *value)
 /* hamr_swap(buffer, other): Two buffers exchange all that they have. */
 FUNCTION(swap, hamr_swap(*buffer, *other), hamr_buffer *const *buffer, hamr_buffer *const *other)
-/* hamr_copy(buffer, made, [allocator, device]): A new buffer of the same elements, in memory as the first one's if no allocator
- * is named. */
-FUNCTION(copy, copy(*buffer, made, allocator, device), hamr_buffer *const *buffer, hamr_buffer **made, const int32_t *allocator,
-         const int32_t *device)
-/* hamr_to_dlpack(buffer, tensor): A DLManagedTensorVersioned * that keeps the memory, after the work on it. Whoever takes it
- * calls its deleter. */
-FUNCTION(to_dlpack, hamr_to_dlpack(*buffer, NULL, tensor), hamr_buffer *const *buffer, struct DLManagedTensorVersioned **tensor)
+/* hamr_copy(buffer, made, [allocator, device]): A new buffer of the same elements, in memory as the first one's if no
+ * allocator is named. */
+FUNCTION(copy, copy(*buffer, made, allocator, device), hamr_buffer *const *buffer, hamr_buffer **made,
+         const int32_t *allocator, const int32_t *device)
+/* hamr_to_dlpack(buffer, tensor): A DLManagedTensorVersioned * that keeps the memory, after the work on it. Whoever
+ * takes it calls its deleter. */
+FUNCTION(to_dlpack, hamr_to_dlpack(*buffer, NULL, tensor), hamr_buffer *const *buffer,
+         struct DLManagedTensorVersioned **tensor)
 /* hamr_from_dlpack(made, tensor): Takes such a tensor over, save after an error. */
 FUNCTION(from_dlpack, from_dlpack(made, *tensor), hamr_buffer **made, struct DLManagedTensorVersioned *const *tensor)
 
@@ -303,7 +314,8 @@ FUNCTION(from_dlpack, from_dlpack(made, *tensor), hamr_buffer **made, struct DLM
         const hamr_info *info = *buffer ? hamr_info_of(*buffer) : NULL; \
         return info ? fact : none;                                      \
     }
-/* type(c_ptr) hamr_address(buffer): Where the first element is, in the address space of its device; null of what is no buffer. */
+/* type(c_ptr) hamr_address(buffer): Where the first element is, in the address space of its device; null of what
+ * is no buffer. */
 FACT(void *, address, hamr_data(*buffer), NULL)
 /* integer(c_int64_t) hamr_size(buffer): How many elements; 0 of what is no buffer. */
 FACT(int64_t, size, info->size, 0)
@@ -317,7 +329,8 @@ FACT(int64_t, allocator, info->allocator, HAMR_UNKNOWN_ALLOCATOR)
 /* integer(hamr_integer) hamr_device(buffer): Which owns the memory; -1: the host. */
 FACT(int64_t, device, info->device, HAMR_CURRENT_DEVICE)
 
-/* integer(c_int64_t) hamr_extent(buffer, dimension): The size of a dimension, counted from 1; -1 where there is none. */
+/* integer(c_int64_t) hamr_extent(buffer, dimension): The size of a dimension, counted from 1; -1 where
+ * there is none. */
 int64_t hamr_fortran_extent(hamr_buffer *const *buffer, const int32_t *dimension) {
     const hamr_info *info = *buffer ? hamr_info_of(*buffer) : NULL;
     if (!info || *dimension < 1 || *dimension > info->ndim) return -1;
@@ -356,8 +369,8 @@ static char *reverse_list(char *text) {
     return at;
 }
 
-/* type(c_ptr) hamr_error_words(length): For hamr_last_error, which makes Fortran's text of it: in the order that the program
- * has given sizes in. */
+/* type(c_ptr) hamr_error_words(length): For hamr_last_error, which makes Fortran's text of it: in the order that the
+ * program has given sizes in. */
 const char *hamr_fortran_error_words(int64_t *length) {
     static __thread char words[sizeof hamr_open_error];
     snprintf(words, sizeof words, "%s", hamr_last_error());

@@ -18,8 +18,8 @@ func Track(library, backend string, device int) (uint64, error) {
 	return bridge.Track(library, backend, device)
 }
 
-// LimitLibrary limits what a library has in use on a device of a backend, for "host" on the host, or for "" everywhere; -1 bytes is
-// no limit.
+// LimitLibrary limits what a library has in use on a device of a backend, for "host" on the host, or for "" everywhere;
+// -1 bytes is no limit.
 //
 //hamr:blocking
 func LimitLibrary(library, backend string, device, bytes int) (int, error) {

@@ -31,8 +31,8 @@ func DropStream(device int, stream uint64) (bool, error) {
 }
 
 // KeepFreed says how many more, or fewer, use the hooks of CuPy and of all of torch: while there are any, what these
-// free is kept for what they allocate next on the same stream. It returns the address of a C function, int (int by), that
-// adds to how often the hook had no memory for the calling thread.
+// free is kept for what they allocate next on the same stream. It returns the address of a C function, int (int by),
+// that adds to how often the hook had no memory for the calling thread.
 func KeepFreed(by int) (uint64, error) {
 	bridge.KeepFreed(by)
 	return uint64(bridge.CuPyMisses), nil

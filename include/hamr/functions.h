@@ -31,14 +31,15 @@
                             * Of its result: that is others', too, and must not be written to */
 #define HAMR_GROWS 0x40000u /* the array may grow where it is; a view of it, which is a copy of the struct, must not */
 #define HAMR_SOLE 0x80000u /* of a growing array, as an argument: nobody else has its memory */
-#define HAMR_OR_PAGEABLE 0x100000u /* of an array: where there is no more page-locked memory to be had, what is made of it
-                                   * may lie in ordinary host memory, as its allocator then says */
-#define HAMR_PROMPT 0x200000u /* of the first array of access, open_access, read, write_elements, append, assign, set_elements,
-                              * copy_many, move, copy and text, and of end_access's: a call that would take longer than 50 ms returns a HAMR_BUSY.
-                              * All that it was given must stay where it is until proceed or stop has told the outcome */
+#define HAMR_OR_PAGEABLE 0x100000u /* of an array: where page-locked memory runs out, what is made of the array may lie
+                                    * in ordinary host memory; its allocator then says so */
+#define HAMR_PROMPT 0x200000u /* of the first array of access, open_access, read, write_elements, append, assign,
+                               * set_elements, copy_many, move, copy, text and end_access: a call that would take
+                               * longer than 50 ms returns a HAMR_BUSY. All arguments must stay where they are until
+                               * proceed or stop has told the outcome */
 
-#define HAMR_IN_ORDER 0x400000u /* of the array of access and open_access: elements that do not lie one after the other in
-                                * C order are handed out in a temporary */
+#define HAMR_IN_ORDER 0x400000u /* of the array of access and open_access: elements that do not lie one after the
+                                 * other in C order are handed out in a temporary */
 
 #define HAMR_OWN_WORK 2u /* in marks: clear only while no work of hamr's is pending */
 
@@ -73,7 +74,8 @@ typedef struct hamr_array {
 typedef struct hamr_devices {
     int32_t cuda_count;
     int (*cuda_current)(int *device); /* cuCtxGetDevice */
-    int (*cuda_attributes)(unsigned count, int *attributes, void **values, uint64_t pointer); /* cuPointerGetAttributes */
+    /* cuPointerGetAttributes */
+    int (*cuda_attributes)(unsigned count, int *attributes, void **values, uint64_t pointer);
     int (*cuda_context)(void **context);                     /* cuCtxGetCurrent */
     int (*cuda_set)(void *context);                          /* cuCtxSetCurrent */
     int (*cuda_query)(uint64_t stream);                      /* cuStreamQuery */
@@ -83,16 +85,16 @@ typedef struct hamr_devices {
     int (*cuda_done)(void *event);                           /* cuEventQuery */
     int (*cuda_wait)(uint64_t stream, void *event, unsigned flags); /* cuStreamWaitEvent */
     int (*cuda_download)(void *target, uint64_t source, size_t size); /* cuMemcpyDtoH, or NULL: leave it to the core */
-    void *const volatile *cuda_contexts; /* the devices' primary contexts; NULL where the core has not used the device */
-    uint64_t kept;    /* where it is counted, in 64 bits, how many temporaries the core keeps for HAMR_KEPT, which may be of bytes that change */
+    void *const volatile *cuda_contexts; /* the devices' primary contexts; NULL: the core has not used the device */
+    uint64_t kept;    /* where 64 bits count the temporaries kept for HAMR_KEPT, whose bytes may change */
     uint64_t tracing; /* where 64 bits are that are not zero while the core tells what it does */
-    int (*cuda_launch)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                       unsigned shared, uint64_t stream, void **arguments, void **extra); /* cuLaunchKernel */
+    int (*cuda_launch)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                       unsigned block_y, unsigned block_z, unsigned shared, uint64_t stream, void **arguments,
+                       void **extra); /* cuLaunchKernel */
     uint64_t accesses; /* where it is counted, in 64 bits, how many accesses are open: see open_access */
 } hamr_devices;
 
-/* Called by the core, from any thread, when it has no more use for foreign
- * memory that was adopted under this key. */
+/* Called by the core, from any thread, when it has no more use for foreign memory that was adopted under this key. */
 typedef void (*hamr_finished_function)(uint64_t key);
 
 /* What went wrong, as hamr's Python exceptions tell it. */
@@ -100,7 +102,8 @@ typedef enum {
     HAMR_VALUE_ERROR = 1,
     HAMR_TYPE_ERROR,
     HAMR_INDEX_ERROR,
-    HAMR_OUT_OF_MEMORY,   /* size: the bytes that were asked for; code: of which device, or HAMR_HOST_DEVICE; source: the allocator; name: "limit" where hamr's own is reached */
+    HAMR_OUT_OF_MEMORY,   /* size: the bytes that were asked for; code: the device, or HAMR_HOST_DEVICE; source: the
+                           * allocator; name: "limit" where hamr's own limit is reached */
     HAMR_UNAVAILABLE,     /* a runtime is absent. source: its backend; tried: what was looked for */
     HAMR_DEVICE_ERROR,    /* source: the vendor's interface; name and code: the vendor's own */
     HAMR_FREED,           /* memory that was given back */
@@ -109,7 +112,7 @@ typedef enum {
     HAMR_IN_USE,          /* elements that open_access gave to somebody else */
     HAMR_OUT_OF_RANGE,    /* a number that an element type does not hold */
     HAMR_ERROR_KIND_COUNT,
-    HAMR_BUSY,            /* no error: what HAMR_PROMPT was asked of goes on. size: the operation, for proceed and stop */
+    HAMR_BUSY,            /* no error: the call goes on, see HAMR_PROMPT. size: the operation, for proceed and stop */
     HAMR_INTERRUPTED      /* of Python's extension alone: a handler of a signal has raised an exception */
 } hamr_error_kind;
 
@@ -130,19 +133,17 @@ typedef struct hamr_error {
 /* Makes an error the exception of the calling thread, and frees it. */
 typedef void (*hamr_raise_function)(hamr_error *error);
 
-/* Functions that may fail return NULL, or an error to be given to free(). What they set
- * is meant only where they did not fail. Whatever else they give out, texts and structs,
- * goes to free(), too, each as a whole. A device of -1 is the calling thread's current
- * one. */
+/* Functions that may fail return NULL, or an error to be given to free(). What they set is meant only where they did
+ * not fail. Whatever else they give out, texts and structs, goes to free(), too, each as a whole. A device of -1 is the
+ * calling thread's current one. */
 typedef struct hamr_functions {
     uint32_t version;
     void (*free)(void *given);
 
     /* Memory. */
 
-    /* Takes allocator, device, element, stream, transfer, ndim and shape, and
-     * sets the rest. value, if not NULL, is one element of type value_element
-     * that the new elements hold. */
+    /* Takes allocator, device, element, stream, transfer, ndim and shape, and sets the rest. value, if not NULL, is one
+     * element of type value_element that the new elements hold. */
     hamr_error *(*create)(hamr_array *array, void *value, int32_t value_element);
     /* create without a value, where the memory is there and nobody is waited for: not the
      * driver, nor a thread that the driver may keep waiting. Else 0, and nothing has happened. */
@@ -153,18 +154,16 @@ typedef struct hamr_functions {
     /* Makes array->memory a reference to memory that exists. key 0: it came from
      * array->allocator and is freed there; else it is foreign. */
     hamr_error *(*adopt)(hamr_array *array, uint64_t key, hamr_finished_function finished);
-    /* adopt for memory of a device. array->allocator HAMR_ALLOCATOR_ANY: the
-     * runtimes are asked whose it is. What uses the memory through hamr runs after
-     * what the owner's stream holds now, unless that is 0. */
+    /* adopt for memory of a device. array->allocator HAMR_ALLOCATOR_ANY: the runtimes are asked whose it is. What uses
+     * the memory through hamr runs after what the owner's stream holds now, unless that is 0. */
     hamr_error *(*adopt_device)(hamr_array *array, uint64_t key, hamr_finished_function finished, uint64_t producer);
     /* Drops a reference. Safe from any thread, with or without the GIL. */
     void (*release)(uint64_t memory);
     /* release where nobody is waited for; else 0, and the reference is still there. */
     int32_t (*release_at_once)(uint64_t memory);
-    /* Makes everybody who uses the memory, and its release, run after what a stream
-     * holds now, which nobody will name any more; HAMR_EVERY_STREAM: the release of
-     * memory that is freed in stream order waits for all that the device does then,
-     * which may take long. */
+    /* Makes everybody who uses the memory, and its release, run after what a stream holds now, which nobody will name
+     * any more; HAMR_EVERY_STREAM: the release of memory that is freed in stream order waits for all that the device
+     * does then, which may take long. */
     hamr_error *(*leave)(uint64_t memory, uint64_t stream);
     /* leave for destructors. */
     void (*release_after)(uint64_t memory, uint64_t stream);
@@ -183,18 +182,19 @@ typedef struct hamr_functions {
     hamr_error *(*changed)(hamr_array *array);
     /* access for code that reads the elements (mode HAMR_MODE_READ), writes all of them, or
      * reads and writes. They are its own until end_access. */
-    hamr_error *(*open_access)(hamr_array *array, int32_t space, int32_t device, int32_t mode, hamr_array *result, uint64_t *access);
+    hamr_error *(*open_access)(hamr_array *array, int32_t space, int32_t device, int32_t mode, hamr_array *result,
+                               uint64_t *access);
     /* Ends an access. With commit, what was written to a temporary becomes the array's
      * elements; what the stream of open_access's result holds then is done before. stream_over:
      * that stream is no more. Where memory ran out for a commit the access goes on. array is what
      * open_access was given, and used what it has described; both may be NULL. */
-    hamr_error *(*end_access)(uint64_t access, int32_t commit, int32_t stream_over, hamr_array *array, hamr_array *used);
+    hamr_error *(*end_access)(uint64_t access, int32_t commit, int32_t stream_over, hamr_array *array,
+                              hamr_array *used);
     /* Copies elements to ordinary host memory of size bytes, in C order, and sets
      * done; where that takes more than one copy of bytes, nothing happens. */
     hamr_error *(*read)(hamr_array *array, void *target, int64_t size, int32_t *done);
-    /* Makes the elements those at source, ordinary host memory of size bytes in C order that
-     * may be changed at return, and sets done; where that takes more than one copy of bytes,
-     * nothing happens. */
+    /* Makes the elements those at source, ordinary host memory of size bytes in C order that may be changed at return,
+     * and sets done; where that takes more than one copy of bytes, nothing happens. */
     hamr_error *(*write_bytes)(hamr_array *array, const void *source, int64_t size, int32_t *done);
     /* What a code of cuda_download stands for. */
     hamr_error *(*download_failed)(int code);
@@ -216,13 +216,15 @@ typedef struct hamr_functions {
     /* Makes room for n elements; new room holds value, if that is not NULL. */
     hamr_error *(*reserve)(hamr_array *array, int64_t n, hamr_array *value, hamr_array *becomes);
     /* Holds the elements of a shape; new ones hold value, if that is not NULL. */
-    hamr_error *(*resize)(hamr_array *array, int32_t ndim, const int64_t *shape, hamr_array *value, hamr_array *becomes);
+    hamr_error *(*resize)(hamr_array *array, int32_t ndim, const int64_t *shape, hamr_array *value,
+                          hamr_array *becomes);
     /* Adds the elements of other behind the last. */
     hamr_error *(*append)(hamr_array *array, hamr_array *other, hamr_array *becomes);
     /* Becomes the contents and shape of other. */
     hamr_error *(*assign)(hamr_array *array, hamr_array *other, hamr_array *becomes);
     /* Writes n elements of other, from start on, from element at on. */
-    hamr_error *(*set_elements)(hamr_array *array, int64_t at, hamr_array *other, int64_t start, int64_t n, hamr_array *becomes);
+    hamr_error *(*set_elements)(hamr_array *array, int64_t at, hamr_array *other, int64_t start, int64_t n,
+                                hamr_array *becomes);
     /* Sets every element from other, broadcast. */
     hamr_error *(*write_elements)(hamr_array *array, hamr_array *other, hamr_array *becomes);
     /* Sets every element to the single one of value. */
@@ -231,12 +233,14 @@ typedef struct hamr_functions {
     hamr_error *(*move)(hamr_array *array, int32_t allocator, int32_t device, hamr_array *becomes);
     /* write_elements for count pairs, one after the other, in as few steps as their runtimes can do it. All
      * are checked before anything is copied. transfer: -1 is each destination's own. */
-    hamr_error *(*copy_many)(int64_t count, hamr_array *const *destinations, hamr_array *const *sources, int32_t transfer);
+    hamr_error *(*copy_many)(int64_t count, hamr_array *const *destinations, hamr_array *const *sources,
+                             int32_t transfer);
     /* A new array with the same elements, converted. HAMR_ALLOCATOR_SAME: array's. */
     hamr_error *(*copy)(hamr_array *array, int32_t allocator, int32_t device, int32_t element, hamr_array *result);
     /* The elements in another shape, of which one size may be -1. copying: 0 where it
      * must be, 1 never, 2 always. Sets whether the result is a view. */
-    hamr_error *(*reshape)(hamr_array *array, int32_t ndim, const int64_t *shape, int32_t copying, hamr_array *result, int32_t *view);
+    hamr_error *(*reshape)(hamr_array *array, int32_t ndim, const int64_t *shape, int32_t copying, hamr_array *result,
+                           int32_t *view);
     /* The elements as HAMR prints them, shortened beyond limit. */
     hamr_error *(*text)(hamr_array *array, int64_t limit, char **text);
 
@@ -246,7 +250,8 @@ typedef struct hamr_functions {
     hamr_error *(*share_elements)(hamr_array *array, hamr_sharing *sharing);
     /* Describes at result what a frame and its descriptors are of, which stay the caller's. Its memory, which
      * is no token's, is there until end_elements. */
-    hamr_error *(*open_elements)(const void *frame, int64_t bytes, int32_t count, const int32_t *descriptors, hamr_array *result, hamr_opened_elements *opened);
+    hamr_error *(*open_elements)(const void *frame, int64_t bytes, int32_t count, const int32_t *descriptors,
+                                 hamr_array *result, hamr_opened_elements *opened);
     /* A device's ends soon. */
     void (*end_elements)(uint64_t token);
     /* Makes sockets for the next share_elements ahead, for a moment that nobody waits for. */
@@ -257,18 +262,17 @@ typedef struct hamr_functions {
     hamr_error *(*new_stream)(const char *backend, int32_t device, uint64_t *stream);
     /* Ends a stream; its work still runs. */
     hamr_error *(*destroy_stream)(const char *backend, int32_t device, uint64_t stream);
-    /* Makes all memory do without a stream, and sets whether it may end then: not while
-     * another thread's call is using it. over is zero before for a stream that may have ended
-     * already, of which nothing is asked. */
+    /* Makes all memory do without a stream, and sets whether it may end then: not while another thread's call is using
+     * it. over is zero before for a stream that may have ended already, of which nothing is asked. */
     hamr_error *(*retire_stream)(uint64_t stream, int32_t *over);
     /* Sets a stream that means the same from every thread. */
     hamr_error *(*resolve_stream)(const char *backend, int32_t device, uint64_t stream, uint64_t *resolved);
-    /* Sets the device of a stream, -2 if the backend knows of none such, -1 if that
-     * cannot be told. */
+    /* Sets the device of a stream, -2 if the backend knows of none such, -1 if that cannot be told. */
     hamr_error *(*stream_device)(const char *backend, uint64_t stream, int32_t *device);
     hamr_error *(*stream_idle)(const char *backend, int32_t device, uint64_t stream, int32_t *idle);
     /* As wait_array. */
-    hamr_error *(*wait_stream)(const char *backend, int32_t device, uint64_t stream, int64_t milliseconds, int32_t *over);
+    hamr_error *(*wait_stream)(const char *backend, int32_t device, uint64_t stream, int64_t milliseconds,
+                               int32_t *over);
     /* Makes later work on a stream wait for an event. */
     hamr_error *(*stream_wait_event)(const char *backend, int32_t device, uint64_t stream, uint64_t event);
     /* Makes an event that stands for the work on a stream so far. */
@@ -296,7 +300,8 @@ typedef struct hamr_functions {
     hamr_error *(*drop_cached_event)(const char *backend, int32_t device, uint64_t event, int32_t made);
     /* Makes later work on a stream wait for an event of a device of the same backend's, and sets whether it
      * does: not where the event is done. */
-    hamr_error *(*wait_for_event)(const char *backend, int32_t device, uint64_t stream, int32_t event_device, uint64_t event, int32_t *waits);
+    hamr_error *(*wait_for_event)(const char *backend, int32_t device, uint64_t stream, int32_t event_device,
+                                  uint64_t event, int32_t *waits);
 
     /* Kernels that users bring as code for a backend's devices. */
 
@@ -309,7 +314,8 @@ typedef struct hamr_functions {
     /* Runs a kernel on a stream of its device, after all work on the elements of its arguments, and has later
      * work on them run after it. Values are read before it returns. may_end: the stream may end before the
      * module without retire_stream. */
-    hamr_error *(*launch)(uint64_t kernel, hamr_shape *shape, uint64_t stream, int32_t may_end, int32_t count, hamr_argument *arguments);
+    hamr_error *(*launch)(uint64_t kernel, hamr_shape *shape, uint64_t stream, int32_t may_end, int32_t count,
+                          hamr_argument *arguments);
     /* Says, before the first one, that the caller launches the kernel on a stream by itself. */
     hamr_error *(*launched)(uint64_t kernel, uint64_t stream);
     /* Compiles text for a device: by NVRTC, or hipRTC. */
@@ -371,7 +377,8 @@ typedef struct hamr_functions {
     hamr_error *(*accelerators)(const char *among, int32_t distinct, hamr_rows **found);
     /* Of a new allocator that keeps memory for reuse: its number, and which allocator's memory that is: the one given
      * or, if that is -1, what is preferred on the device. limit 0 is CMSSW's rule, -1 none. */
-    hamr_error *(*new_caching_allocator)(int32_t allocator, const char *backend, int32_t device, int32_t pinned, int64_t limit, hamr_rows **made);
+    hamr_error *(*new_caching_allocator)(int32_t allocator, const char *backend, int32_t device, int32_t pinned,
+                                         int64_t limit, hamr_rows **made);
     /* The numbers of hetero.AllocatorStatistics. */
     hamr_error *(*caching_statistics)(uint64_t number, hamr_rows **found);
     /* Of each device whose streams or events scheduling has used: its name, and of streams and of events how many there
@@ -414,7 +421,7 @@ typedef struct hamr_functions {
     hamr_error *(*parse_dlpack)(int32_t code, int32_t bits, int32_t lanes, int32_t *element);
     /* Applies the rules of the array interface, and sets the element type. */
     hamr_error *(*check_interface)(const hamr_interface *interface, int32_t *element);
-    /* Fills rows, one for each allocator that was used, and returns how many there are: HAMR_ALLOCATOR_COUNT at most. */
+    /* Fills rows, one for each allocator that was used, and returns their count: HAMR_ALLOCATOR_COUNT at most. */
     int32_t (*statistics)(hamr_statistics *rows, int32_t room);
     void (*reset_peaks)(void);
     /* Gives back temporaries that are kept and what could not be released yet, and to the

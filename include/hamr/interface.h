@@ -4,8 +4,8 @@
  *
  * Every function that returns a hamr_status may be called from any thread, and returns HAMR_OK or what
  * is wrong; hamr_last_error() has the words of the last call, or "" where that succeeded. Only a successful
- * release of something leaves them, so that a program may clean up first. What it sets is meant only where it did not fail, and
- * after an error all is as it was, but for elements that a device was writing. Functions that only
+ * release of something leaves them, so that a program may clean up first. What it sets is meant only where it did not
+ * fail, and after an error all is as it was, but for elements that a device was writing. Functions that only
  * read a buffer may run at the same time as each other; who changes one must be alone. */
 #ifndef HAMR_INTERFACE_H
 #define HAMR_INTERFACE_H
@@ -54,14 +54,13 @@ typedef struct hamr_failure {
 /* Which movements are over when a call returns. */
 enum { HAMR_ASYNC = 0, HAMR_SYNC_HOST = 1, HAMR_SYNC = 2 };
 
-/* What code does with the elements that it reaches: read them, write all of them, or read and write.
- * Until the handle is released the elements are its own, and what it writes is then the buffer's,
- * wherever it was written. HAMR_PLAIN asks for nothing of that: the elements themselves where code
- * reaches them, else a copy whose changes nobody sees.
+/* What code does with the elements that it reaches: read them, write all of them, or read and write. Until the handle
+ * is released the elements are its own, and what it writes is then the buffer's, wherever it was written. HAMR_PLAIN
+ * asks for nothing of that: the elements themselves where code reaches them, else a copy whose changes nobody sees.
  *
- * The elements lie one after the other in C order: where the buffer's own do not, the handle has a
- * temporary. HAMR_STRIDED, added to a mode, is for code that reads the strides of the handle's info:
- * it gets the elements where they are, if it reaches them there. */
+ * The elements lie one after the other in C order: where the buffer's own do not, the handle has a temporary.
+ * HAMR_STRIDED, added to a mode, is for code that reads the strides of the handle's info: it gets the elements where
+ * they are, if it reaches them there. */
 enum { HAMR_READ = 0, HAMR_WRITE = 1, HAMR_READ_WRITE = 2, HAMR_PLAIN = 3, HAMR_STRIDED = 16 };
 
 #define HAMR_CURRENT_DEVICE (-1)      /* the calling thread's; as the owner of memory: the host */
@@ -154,25 +153,28 @@ typedef struct hamr_table {
 
     /* Buffers. shape has ndim entries, 0 to 64 of them. value, if not NULL, is one element that the
      * new ones hold; else they are not initialised. */
-    hamr_status (*create)(hamr_buffer **made, int32_t element, int32_t ndim, const int64_t *shape, const hamr_place *place, const void *value);
-    /* Shares memory that exists. strides are in bytes, NULL is C order. Without a deleter, and without
-     * HAMR_ADOPT_TAKE, the memory stays the caller's and must outlive the buffer and all that was made
-     * of it. After an error the deleter is not called. What uses device memory through hamr runs after
-     * what the place's stream holds now. */
-    hamr_status (*adopt)(hamr_buffer **made, void *data, int32_t element, int32_t ndim, const int64_t *shape, const int64_t *strides,
-                         const hamr_place *place, uint32_t flags, hamr_deleter deleter, void *context);
+    hamr_status (*create)(hamr_buffer **made, int32_t element, int32_t ndim, const int64_t *shape,
+                          const hamr_place *place, const void *value);
+    /* Shares memory that exists. strides are in bytes, NULL is C order. Without a deleter, and without HAMR_ADOPT_TAKE,
+     * the memory stays the caller's and must outlive the buffer and all that was made of it. After an error the deleter
+     * is not called. What uses device memory through hamr runs after what the place's stream holds now. */
+    hamr_status (*adopt)(hamr_buffer **made, void *data, int32_t element, int32_t ndim, const int64_t *shape,
+                         const int64_t *strides, const hamr_place *place, uint32_t flags, hamr_deleter deleter,
+                         void *context);
     /* Gives the buffer back. The memory goes with the last buffer, handle or tensor that has it, in
      * the order of its stream. NULL is harmless. */
     hamr_status (*release)(hamr_buffer *buffer);
     const hamr_info *(*info_of)(const hamr_buffer *buffer); /* NULL: no buffer, or one that was released */
     /* Some of the elements, in place: offset in bytes from element zero; element 0 is the buffer's. */
-    hamr_status (*view)(const hamr_buffer *buffer, hamr_buffer **made, int64_t offset, int32_t element, int32_t ndim, const int64_t *shape, const int64_t *strides);
+    hamr_status (*view)(const hamr_buffer *buffer, hamr_buffer **made, int64_t offset, int32_t element, int32_t ndim,
+                        const int64_t *shape, const int64_t *strides);
 
     /* Contents. Those of values take elements in C order in host memory. Numbers are converted. */
     hamr_status (*reserve)(hamr_buffer *buffer, int64_t size, const void *value);
     hamr_status (*resize)(hamr_buffer *buffer, int32_t ndim, const int64_t *shape, const void *value);
     hamr_status (*free)(hamr_buffer *buffer); /* leaves a buffer without elements, which can grow again */
-    /* Becomes the contents and the shape of another buffer, where it is and with elements of its own type. Fortran has it. */
+    /* Becomes the contents and the shape of another buffer, where it is and with elements of its own type.
+     * Fortran has it. */
     hamr_status (*assign)(hamr_buffer *buffer, const hamr_buffer *other);
     hamr_status (*assign_values)(hamr_buffer *buffer, int32_t element, const void *values, int64_t size);
     hamr_status (*append)(hamr_buffer *buffer, const hamr_buffer *other);
@@ -187,12 +189,14 @@ typedef struct hamr_table {
     /* New elements in C order, converted to element, 0 being the buffer's. NULL as place: as the buffer's. */
     hamr_status (*copy)(const hamr_buffer *buffer, hamr_buffer **made, int32_t element, const hamr_place *place);
     /* write for count pairs, in as few steps as their runtimes can. transfer -1: each one's own. */
-    hamr_status (*copy_many)(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *const *sources, int32_t transfer);
+    hamr_status (*copy_many)(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *const *sources,
+                             int32_t transfer);
     /* Takes the elements to memory of another allocator or device. Nothing if they are there. Fortran has it. */
     hamr_status (*move)(hamr_buffer *buffer, int32_t allocator, int32_t device);
     hamr_status (*swap)(hamr_buffer *one, hamr_buffer *other);
     /* The elements in another shape, one size of which may be -1. copying: 0 where it must be, 1 never, 2 always. */
-    hamr_status (*reshape)(const hamr_buffer *buffer, hamr_buffer **made, int32_t ndim, const int64_t *shape, int32_t copying);
+    hamr_status (*reshape)(const hamr_buffer *buffer, hamr_buffer **made, int32_t ndim, const int64_t *shape,
+                           int32_t copying);
     /* As HAMR prints them, shortened beyond limit elements; 0 is all. The text goes to free_text. */
     hamr_status (*text)(const hamr_buffer *buffer, int64_t limit, char **text);
     void (*free_text)(char *text);
@@ -201,9 +205,8 @@ typedef struct hamr_table {
     /* Reaching the elements. device is of the space's runtime; the host has none. */
     hamr_status (*access)(hamr_buffer *buffer, int32_t space, int32_t device, int32_t mode, hamr_handle **made);
     const hamr_info *(*handle_info)(const hamr_handle *handle);
-    /* Ends it: what was written is the buffer's, in the order of the handle's stream. Where memory
-     * runs out for that the handle is still there, to be tried again or abandoned; after any other
-     * error it is gone. NULL is harmless. */
+    /* Ends it: what was written is the buffer's, in the order of the handle's stream. Where memory runs out for that
+     * the handle is still there, to be tried again or abandoned; after any other error it is gone. NULL is harmless. */
     hamr_status (*release_handle)(hamr_handle *handle);
     hamr_status (*abandon_handle)(hamr_handle *handle); /* without writing back what is in a temporary */
     /* Keeps the temporaries of plain accesses for the next ones, until the elements change. */
@@ -223,18 +226,21 @@ typedef struct hamr_table {
 
     /* Streams and events of a backend, such as "cuda". native is the vendor's handle. */
     hamr_status (*create_stream)(const char *backend, int32_t device, hamr_stream **made);
-    hamr_status (*wrap_stream)(const char *backend, int32_t device, void *native, hamr_stream **made); /* stays the caller's */
+    /* The stream stays the caller's. */
+    hamr_status (*wrap_stream)(const char *backend, int32_t device, void *native, hamr_stream **made);
     void *(*native_stream)(const hamr_stream *stream);
     /* Ends a stream that hamr made, after its work; buffers on it turn to the default stream. */
     hamr_status (*release_stream)(hamr_stream *stream);
-    hamr_status (*wait_stream)(const hamr_stream *stream, int64_t milliseconds, int32_t *over); /* -1: as long as it takes */
+    /* milliseconds -1: as long as it takes. */
+    hamr_status (*wait_stream)(const hamr_stream *stream, int64_t milliseconds, int32_t *over);
     hamr_status (*stream_wait_event)(const hamr_stream *stream, const hamr_event *event);
     hamr_status (*record_event)(const hamr_stream *stream, int32_t timed, hamr_event **made);
     hamr_status (*wrap_event)(const char *backend, int32_t device, void *native, hamr_event **made);
     void *(*native_event)(const hamr_event *event);
     hamr_status (*release_event)(hamr_event *event);
     hamr_status (*wait_event)(const hamr_event *event, int64_t milliseconds, int32_t *over);
-    hamr_status (*elapsed)(const hamr_event *from, const hamr_event *to, int64_t *nanoseconds); /* of two timed ones that are done */
+    /* Of two timed events that are done. */
+    hamr_status (*elapsed)(const hamr_event *from, const hamr_event *to, int64_t *nanoseconds);
 
     /* Devices. */
     hamr_status (*device_count)(const char *backend, int32_t *count);
@@ -271,8 +277,8 @@ typedef struct hamr_table {
     hamr_status (*from_old_dlpack)(struct DLManagedTensor *tensor, void *producer, hamr_buffer **made);
 
     /* Takes one enable_peer back; nothing, if there is none. With the last one the user loses the
-     * owner's memory, when the work of both devices is over: its pool and growing memory, too. What others in the process
-     * have enabled stays, and so does what hamr's own copies between the two have. */
+     * owner's memory, when the work of both devices is over: its pool and growing memory, too. What others in the
+     * process have enabled stays, and so does what hamr's own copies between the two have. */
     hamr_status (*disable_peer)(const char *backend, int32_t user, int32_t owner);
 
     /* Where element zero is, in the owner's address space; NULL: no memory, or no buffer. Memory of a
@@ -284,11 +290,11 @@ typedef struct hamr_table {
      * name and version. */
     const void *(*other_table)(const char *name, uint32_t version);
 
-    /* The most bytes that a library has in use on a device of a backend, -1 for the current one; backend "host": on the host;
-     * NULL: everywhere, together. library: "hamr", which is NULL, too, "cupy", "torch" or "numba". bytes -1: no limit.
-     * More is HAMR_ERROR_MEMORY; what is in use already stays. */
+    /* The most bytes that a library has in use on a device of a backend, -1 for the current one; backend "host": on the
+     * host; NULL: everywhere, together. library: "hamr", which is NULL, too, "cupy", "torch" or "numba". bytes -1: no
+     * limit. More is HAMR_ERROR_MEMORY; what is in use already stays. */
     hamr_status (*limit_in_use)(const char *library, const char *backend, int32_t device, int64_t bytes);
-    /* The most bytes of ordinary host memory that are kept for reuse once freed; -1: no limit, -2: that of the start. */
+    /* The most bytes of ordinary host memory that are kept for reuse; -1: no limit, -2: that of the start. */
     hamr_status (*limit_kept)(int64_t bytes);
 
     /* The same elements, in place, which nobody writes to through what is made. */

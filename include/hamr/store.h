@@ -31,7 +31,8 @@ static inline const hamr_store_table *hamr_store_get_with(size_t end, const char
     return NULL;
 }
 
-#define HAMR_STORE_TABLE_WITH(name) hamr_store_get_with(offsetof(hamr_store_table, name) + sizeof(void (*)(void)), #name)
+#define HAMR_STORE_TABLE_WITH(name) \
+    hamr_store_get_with(offsetof(hamr_store_table, name) + sizeof(void (*)(void)), #name)
 #include "hamr/store_calls.h"
 #undef HAMR_STORE_TABLE_WITH
 

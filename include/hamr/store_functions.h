@@ -90,26 +90,29 @@ typedef struct hamr_store_functions {
     hamr_error *(*disconnect)(uint64_t session);
     hamr_error *(*limit_answers)(uint64_t session, int64_t milliseconds);
     /* The array has the element, shape and place, and is what the result describes; token is the builder's. */
-    hamr_error *(*create_object)(uint32_t how, uint64_t session, hamr_array *array, uint32_t flags, const void *metadata,
-                          size_t bytes, hamr_store_id *id, uint64_t *token);
+    hamr_error *(*create_object)(uint32_t how, uint64_t session, hamr_array *array, uint32_t flags,
+                                 const void *metadata, size_t bytes, hamr_store_id *id, uint64_t *token);
     /* alone: nobody has the elements but who calls. From then on the token is of the object's lease. result may be
      * NULL; sealed is 1 where the object is. */
     hamr_error *(*seal_object)(uint32_t how, uint64_t token, int32_t alone, hamr_array *result, int32_t *sealed);
     hamr_error *(*abort_object)(uint32_t how, uint64_t token);
     void (*end_object)(uint64_t token); /* a lease, or a builder */
     /* Elements of an object that is not sealed may be for reading only, too. */
-    hamr_error *(*get_object)(uint32_t how, uint64_t session, const hamr_store_id *id, int32_t unsafe, int64_t milliseconds,
-                       hamr_array *result, uint64_t *token, int32_t *sealed);
+    hamr_error *(*get_object)(uint32_t how, uint64_t session, const hamr_store_id *id, int32_t unsafe,
+                              int64_t milliseconds, hamr_array *result, uint64_t *token, int32_t *sealed);
     /* HAMR_ALLOCATOR_ANY: where the elements are, if that can be shared. */
     hamr_error *(*put_object)(uint32_t how, uint64_t session, hamr_array *array, int32_t allocator, int32_t device,
                        uint32_t flags, const void *metadata, size_t bytes, hamr_store_id *id);
     /* Has an object deleted that nobody is to know of. It waits for nobody. */
     void (*discard_object)(uint64_t session, const hamr_store_id *id);
     hamr_error *(*delete_object)(uint32_t how, uint64_t session, const hamr_store_id *id, int32_t force);
-    hamr_error *(*put_name)(uint32_t how, uint64_t session, hamr_store_text name, const hamr_store_id *id, int32_t replace);
-    hamr_error *(*get_name)(uint32_t how, uint64_t session, hamr_store_text name, int64_t milliseconds, hamr_store_id *id);
+    hamr_error *(*put_name)(uint32_t how, uint64_t session, hamr_store_text name, const hamr_store_id *id,
+                            int32_t replace);
+    hamr_error *(*get_name)(uint32_t how, uint64_t session, hamr_store_text name, int64_t milliseconds,
+                            hamr_store_id *id);
     hamr_error *(*drop_name)(uint32_t how, uint64_t session, hamr_store_text name);
-    hamr_error *(*object_exists)(uint32_t how, uint64_t session, const hamr_store_id *id, int32_t *there, int32_t *sealed);
+    hamr_error *(*object_exists)(uint32_t how, uint64_t session, const hamr_store_id *id, int32_t *there,
+                                 int32_t *sealed);
     hamr_error *(*describe_object)(uint32_t how, uint64_t session, const hamr_store_id *id, hamr_store_page **page);
     /* room 0: as many as an answer has. */
     hamr_error *(*list_objects)(uint32_t how, uint64_t session, uint32_t which, hamr_store_text prefix, uint64_t after,

@@ -1,7 +1,6 @@
-/* The types and the table of hamr/store.h: types never change, and the table grows at its end only.
- * Status and words of errors are as of hamr/interface.h, and so is what may be called from which thread.
- * One session may be used by all threads, one builder by one at a time. Milliseconds are how long a
- * call waits for others, -1 for ever. */
+/* The types and the table of hamr/store.h: types never change, and the table grows at its end only. Status and words of
+ * errors are as of hamr/interface.h, and so is what may be called from which thread. One session may be used by all
+ * threads, one builder by one at a time. Milliseconds are how long a call waits for others, -1 for ever. */
 #ifndef HAMR_STORE_INTERFACE_H
 #define HAMR_STORE_INTERFACE_H
 
@@ -91,14 +90,16 @@ typedef struct hamr_store_table {
     hamr_status (*close)(hamr_store *store);
     /* A server for this process and others; limits in bytes, 0 is half of what the process may have, and none
      * of devices'. spill is a directory of the user's own, or NULL. */
-    hamr_status (*serve)(const char *path, int64_t host_limit, int64_t device_limit, const char *spill, hamr_store_server **made);
+    hamr_status (*serve)(const char *path, int64_t host_limit, int64_t device_limit, const char *spill,
+                         hamr_store_server **made);
     const char *(*server_path)(const hamr_store_server *server);
     hamr_status (*end_server)(hamr_store_server *server);
 
     /* Making objects. Of place, allocator and device count; NULL is the host. metadata is JSON of
      * so many bytes, or NULL. */
-    hamr_status (*create)(hamr_store *store, int32_t element, int32_t ndim, const int64_t *shape, const hamr_place *place, uint32_t flags,
-                          const void *metadata, size_t metadata_bytes, hamr_store_builder **made);
+    hamr_status (*create)(hamr_store *store, int32_t element, int32_t ndim, const int64_t *shape,
+                          const hamr_place *place, uint32_t flags, const void *metadata, size_t metadata_bytes,
+                          hamr_store_builder **made);
     hamr_store_id (*builder_id)(const hamr_store_builder *builder); /* zero: no builder */
     /* The elements to write to. It is the builder's, and ends with it; views of it do not, but what is
      * written to them after the seal nobody else sees. It must not be resized or moved. NULL: no builder. */
@@ -109,27 +110,32 @@ typedef struct hamr_store_table {
     hamr_status (*seal)(hamr_store_builder *builder, hamr_buffer **made);
     hamr_status (*abort)(hamr_store_builder *builder); /* gives the object up. NULL is harmless */
     /* An object of a copy of the elements, on the same device if that can be shared, and sealed. */
-    hamr_status (*put)(hamr_store *store, const hamr_buffer *buffer, uint32_t flags, const void *metadata, size_t metadata_bytes, hamr_store_id *id);
+    hamr_status (*put)(hamr_store *store, const hamr_buffer *buffer, uint32_t flags, const void *metadata,
+                       size_t metadata_bytes, hamr_store_id *id);
 
     /* Finding objects. A buffer of the object's elements, in place, which has a lease until it and all
      * that was made of it are gone. Waits until there is a sealed one if milliseconds is not 0. unsafe
      * gets one that is not sealed, too. */
-    hamr_status (*get)(hamr_store *store, const hamr_store_id *id, int32_t unsafe, int64_t milliseconds, hamr_buffer **made);
+    hamr_status (*get)(hamr_store *store, const hamr_store_id *id, int32_t unsafe, int64_t milliseconds,
+                       hamr_buffer **made);
     /* Nobody finds it any more; its memory goes with the last lease. force: see docs/store.md. */
     hamr_status (*delete_object)(hamr_store *store, const hamr_store_id *id, int32_t force);
     hamr_status (*put_name)(hamr_store *store, const char *name, const hamr_store_id *id, int32_t replace);
     hamr_status (*get_name)(hamr_store *store, const char *name, int64_t milliseconds, hamr_store_id *id);
     hamr_status (*drop_name)(hamr_store *store, const char *name);
-    hamr_status (*exists)(hamr_store *store, const hamr_store_id *id, int32_t *there, int32_t *sealed); /* sealed may be NULL */
+    /* sealed may be NULL. */
+    hamr_status (*exists)(hamr_store *store, const hamr_store_id *id, int32_t *there, int32_t *sealed);
     hamr_status (*describe)(hamr_store *store, const hamr_store_id *id, hamr_store_info *info);
     /* JSON as its maker gave it; it ends with a NUL that does not count, and goes to free_text. */
     hamr_status (*metadata)(hamr_store *store, const hamr_store_id *id, char **text, size_t *bytes);
     /* Ids of room objects at most, in the order in which they were made, and how many those are. after
      * is 0 at the beginning, and again at the end; a page may be empty before that. prefix is of names, or NULL. */
-    hamr_status (*list)(hamr_store *store, uint32_t which, const char *prefix, uint64_t *after, hamr_store_id *ids, int64_t room, int64_t *found);
+    hamr_status (*list)(hamr_store *store, uint32_t which, const char *prefix, uint64_t *after, hamr_store_id *ids,
+                        int64_t room, int64_t *found);
     /* Those of n objects that are sealed, as soon as count of them are; fewer when the time is over.
      * ready has room for n. */
-    hamr_status (*wait)(hamr_store *store, const hamr_store_id *ids, int64_t n, int64_t count, int64_t milliseconds, hamr_store_id *ready, int64_t *found);
+    hamr_status (*wait)(hamr_store *store, const hamr_store_id *ids, int64_t n, int64_t count, int64_t milliseconds,
+                        hamr_store_id *ready, int64_t *found);
     hamr_status (*statistics)(hamr_store *store, hamr_store_figures *figures);
 
     /* All elements of a buffer in page-locked memory of the host where they are a device's, else in
@@ -147,12 +153,15 @@ typedef struct hamr_store_table {
     hamr_status (*share)(const hamr_buffer *buffer, uint32_t flags, hamr_shared **made);
     /* A frame of at most 4096 bytes, and the descriptors that go with it, for a transport that duplicates
      * those. They are the handle's. flags say what happened; each result may be NULL. */
-    hamr_status (*shared_frame)(const hamr_shared *shared, const void **frame, size_t *bytes, const int **descriptors, int32_t *count, uint32_t *flags);
+    hamr_status (*shared_frame)(const hamr_shared *shared, const void **frame, size_t *bytes, const int **descriptors,
+                                int32_t *count, uint32_t *flags);
     /* Lets go of it, once it was sent. NULL is harmless. */
     hamr_status (*release_shared)(hamr_shared *shared);
     hamr_status (*send_shared)(const hamr_shared *shared, int socket); /* a connected UNIX socket */
-    hamr_status (*open_frame)(const void *frame, size_t bytes, const int *descriptors, int32_t count, hamr_buffer **made); /* descriptors stay the caller's */
-    /* HAMR_ERROR_NOT_FOUND: the other end was closed; HAMR_ERROR_TIMEOUT: nothing has come by a socket that does not wait */
+    /* The descriptors stay the caller's. */
+    hamr_status (*open_frame)(const void *frame, size_t bytes, const int *descriptors, int32_t count,
+                              hamr_buffer **made);
+    /* HAMR_ERROR_NOT_FOUND: the other end was closed; HAMR_ERROR_TIMEOUT: the socket does not wait, and has nothing. */
     hamr_status (*open_shared)(int socket, hamr_buffer **made);
 
     /* Of an object that is there, sealed or not. Pinned it is neither evicted nor spilled; evictable it may be
@@ -160,7 +169,8 @@ typedef struct hamr_store_table {
     hamr_status (*pin)(hamr_store *store, const hamr_store_id *id, int32_t on);
     hamr_status (*set_evictable)(hamr_store *store, const hamr_store_id *id, int32_t on);
     /* Replaces the JSON of an object that this session has made and not sealed. */
-    hamr_status (*set_metadata)(hamr_store *store, const hamr_store_id *id, const void *metadata, size_t metadata_bytes);
+    hamr_status (*set_metadata)(hamr_store *store, const hamr_store_id *id, const void *metadata,
+                                size_t metadata_bytes);
     /* Ends with HAMR_ERROR_TIMEOUT each call of the session that the server has not answered for so many
      * milliseconds, 1 or more; -1, as at first, is no limit. What the server does of such a call later is
      * undone. Calls that wait for others end by their own milliseconds alone. */

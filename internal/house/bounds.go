@@ -5,15 +5,15 @@ import (
 	"path/filepath"
 )
 
-// The bounds and the goals. A bound only becomes less, unless more is counted: the generator of spellings has 1,500 lines
-// of the product. Each function is to cross one way.
+// The bounds and the goals. A bound only becomes less, unless more is counted: the generator of spellings has 1,500
+// lines of the product. Each function is to cross one way.
 const (
 	mostInCircle                 = 6 // files of a package
 	mostWays                     = 204
 	mostReplies, goalReplies     = 0, 0
 	mostCrossing, goalCrossing   = 22850, 18000
 	mostProduct, goalProduct     = 110400, 93000
-	mostLong, goalLong           = 187, 0
+	mostLong, goalLong           = 0, 0
 	mostLongFiles, goalLongFiles = 7, 0
 )
 

@@ -19,7 +19,9 @@ const (
 
 // nativeFloors are the folders of the C extension, lowest first. A file may use
 // what is declared on its own floor and on those below.
-var nativeFloors = []string{"plain", "base", "core", "memory", "array", "store", "scheduling", "protocols", "kernels", "surface"}
+var nativeFloors = []string{
+	"plain", "base", "core", "memory", "array", "store", "scheduling", "protocols", "kernels", "surface",
+}
 
 // nativeFile is a source or a header. A header and the source of the same name
 // are one unit: what the header declares, the source defines.

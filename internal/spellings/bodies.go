@@ -49,8 +49,8 @@ func changeBodies(tree fs.FS, public, own table) (string, error) {
 				return "", fmt.Errorf("%s is no %s: it needs a body by hand", p.name, wanted.kind)
 			}
 		}
-		return fmt.Sprintf("%s    BEGIN(buffer);\n%s    return end(buffer, capi_functions()->%s(%s), &result);\n", checks, gives, f.name,
-			strings.Join(append(arguments, "&result.array"), ", ")), nil
+		return fmt.Sprintf("%s    BEGIN(buffer);\n%s    return end(buffer, capi_functions()->%s(%s), &result);\n",
+			checks, gives, f.name, strings.Join(append(arguments, "&result.array"), ", ")), nil
 	})
 }
 
@@ -77,7 +77,8 @@ func storeBodies(tree fs.FS, public, own table) (string, error) {
 			}
 			arguments = append(arguments, p.name)
 		}
-		return fmt.Sprintf("%s%s    CHECK_SESSION(store);\n    return keep(GO->%s(%s));\n", results, checks, f.name, strings.Join(arguments, ", ")), nil
+		return fmt.Sprintf("%s%s    CHECK_SESSION(store);\n    return keep(GO->%s(%s));\n", results, checks, f.name,
+			strings.Join(arguments, ", ")), nil
 	})
 }
 
@@ -99,7 +100,8 @@ func bodies(tree fs.FS, public, own table, where string, make func(f, core funct
 		}
 		core, ok := byName[f.name]
 		if !ok {
-			return "", fmt.Errorf("%s of %s: %s has no %s, and the core none that it follows from", f.name, public.name, capi, name)
+			return "", fmt.Errorf("%s of %s: %s has no %s, and the core none that it follows from",
+				f.name, public.name, capi, name)
 		}
 		body, err := make(f, core)
 		if err != nil {

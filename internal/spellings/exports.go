@@ -52,7 +52,8 @@ type body struct {
 
 var (
 	exported = regexp.MustCompile(`(?m)^//export (hamr\w+)$`)
-	goWords  = regexp.MustCompile(`^(type|range|func|map|chan|var|go|select|interface|package|import|defer|unsafe|len|err)$`)
+	goWords  = regexp.MustCompile(
+		`^(type|range|func|map|chan|var|go|select|interface|package|import|defer|unsafe|len|err)$`)
 )
 
 // exports is the Go of the entries whose functions are written by nobody: calls of the bridge's functions of the same
@@ -99,7 +100,8 @@ func exports(tree fs.FS, tables ...table) (string, error) {
 				continue
 			}
 			if !ok {
-				return "", fmt.Errorf("%s of %s: %s has no function %s, and %s none of its own", f.name, t.name, bridge, camel(f.name), cabi)
+				return "", fmt.Errorf("%s of %s: %s has no function %s, and %s none of its own",
+					f.name, t.name, bridge, camel(f.name), cabi)
 			}
 			text, err := export(f, one)
 			if err != nil {
@@ -108,8 +110,10 @@ func exports(tree fs.FS, tables ...table) (string, error) {
 			b.WriteString(text)
 		}
 	}
-	head := "// " + mark("include/hamr/functions.h and store_functions.h") + "\n\npackage cabi\n\n// #include \"constant.h\"\nimport \"C\"\n\nimport (\n"
-	for _, path := range []string{"context", "unsafe", "", "hamr/arrayiface", "hamr/backends", "hamr/gobuffer", "hamr/pyhamr/internal/bridge", "hamr/store"} {
+	head := "// " + mark("include/hamr/functions.h and store_functions.h") +
+		"\n\npackage cabi\n\n// #include \"constant.h\"\nimport \"C\"\n\nimport (\n"
+	for _, path := range []string{"context", "unsafe", "", "hamr/arrayiface", "hamr/backends", "hamr/gobuffer",
+		"hamr/pyhamr/internal/bridge", "hamr/store"} {
 		if path == "" {
 			head += "\n"
 		} else if regexp.MustCompile(`\b` + path[strings.LastIndex(path, "/")+1:] + `\.`).MatchString(b.String()) {
@@ -281,7 +285,8 @@ func goType(kind string) string {
 	base := strings.Trim(kind, " *")
 	stars := strings.Count(kind, "*")
 	if constant, ok := strings.CutPrefix(base, "const "); ok {
-		base = "constant_" + strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(constant, "hamr_store_"), "hamr_"), "_t")
+		short := strings.TrimPrefix(strings.TrimPrefix(constant, "hamr_store_"), "hamr_")
+		base = "constant_" + strings.TrimSuffix(short, "_t")
 	}
 	return strings.Repeat("*", stars) + "C." + base
 }
@@ -301,7 +306,8 @@ func argument(rest []parameter, kind string) (given, int, error) {
 		next := goName(rest[1].name)
 		switch [3]string{first, rest[1].kind, kind} {
 		case [3]string{"int32_t", "const int64_t *", "[]int"}:
-			return given{next + "List", fmt.Sprintf("\t%sList, err := shapeOf(%s, %s)\n\tif err != nil {\n\t\treturn failure(err)\n\t}\n", next, name, next)}, 2, nil
+			list := fmt.Sprintf("\t%sList, err := shapeOf(%s, %s)\n", next, name, next)
+			return given{next + "List", list + "\tif err != nil {\n\t\treturn failure(err)\n\t}\n"}, 2, nil
 		case [3]string{"const void *", "int64_t", "[]byte"}:
 			return given{text: fmt.Sprintf("unsafe.Slice((*byte)(unsafe.Pointer(%s)), %s)", name, next)}, 2, nil
 		case [3]string{"const void *", "size_t", "[]byte"}:
@@ -324,24 +330,25 @@ func argument(rest []parameter, kind string) (given, int, error) {
 
 // conversions are of a type of C's to one of Go's.
 var conversions = map[[2]string]string{
-	{"hamr_array *", "*bridge.Descriptor"}:                         "descriptor(%s)",
-	{"int32_t", "bool"}:                                            "%s != 0",
-	{"int64_t", "time.Duration"}:                                   "patience(%s)",
-	{"const char *", "string"}:                                     "goString(%s)",
-	{"hamr_store_text", "string"}:                                  "text(%s)",
-	{"const hamr_store_id *", "store.ID"}:                          "object(%s)",
-	{"const hamr_store_id *", "bridge.StoreID"}:                    "object(%s)",
-	{"hamr_store_id *", "*bridge.StoreID"}:                         "setObject(%s)",
-	{"uint64_t *", "*uint64"}:                                      "number(%s)",
-	{"int32_t *", "*int32"}:                                        "flag(%s)",
-	{"void *", "unsafe.Pointer"}:                                   "%s",
-	{"void *", "uint64"}:                                           "uint64(uintptr(%s))",
-	{"const void *", "uint64"}:                                     "uint64(uintptr(unsafe.Pointer(%s)))",
-	{"hamr_sharing *", "*bridge.Sharing"}:                          "(*bridge.Sharing)(unsafe.Pointer(%s))",
-	{"char **", "func(text string)"}:                               "func(made string) { *%s = C.CString(made) }",
-	{"hamr_store_report **", "func(store.Statistics)"}:             "func(found store.Statistics) { *%s = reported(found) }",
-	{"hamr_store_events **", "func([]store.Event)"}:                "func(found []store.Event) { *%s = told(found) }",
-	{"hamr_store_page **", "func(list []store.Info, next uint64)"}: "func(list []store.Info, next uint64) { *%s = paged(list, next) }",
+	{"hamr_array *", "*bridge.Descriptor"}:             "descriptor(%s)",
+	{"int32_t", "bool"}:                                "%s != 0",
+	{"int64_t", "time.Duration"}:                       "patience(%s)",
+	{"const char *", "string"}:                         "goString(%s)",
+	{"hamr_store_text", "string"}:                      "text(%s)",
+	{"const hamr_store_id *", "store.ID"}:              "object(%s)",
+	{"const hamr_store_id *", "bridge.StoreID"}:        "object(%s)",
+	{"hamr_store_id *", "*bridge.StoreID"}:             "setObject(%s)",
+	{"uint64_t *", "*uint64"}:                          "number(%s)",
+	{"int32_t *", "*int32"}:                            "flag(%s)",
+	{"void *", "unsafe.Pointer"}:                       "%s",
+	{"void *", "uint64"}:                               "uint64(uintptr(%s))",
+	{"const void *", "uint64"}:                         "uint64(uintptr(unsafe.Pointer(%s)))",
+	{"hamr_sharing *", "*bridge.Sharing"}:              "(*bridge.Sharing)(unsafe.Pointer(%s))",
+	{"char **", "func(text string)"}:                   "func(made string) { *%s = C.CString(made) }",
+	{"hamr_store_report **", "func(store.Statistics)"}: "func(found store.Statistics) { *%s = reported(found) }",
+	{"hamr_store_events **", "func([]store.Event)"}:    "func(found []store.Event) { *%s = told(found) }",
+	{"hamr_store_page **", "func(list []store.Info, next uint64)"}: "func(list []store.Info, next uint64) " +
+		"{ *%s = paged(list, next) }",
 }
 
 // answers are of a type of Go's to one of C's.

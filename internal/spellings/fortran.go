@@ -38,14 +38,16 @@ func fortranHeader(t table) (string, error) {
 			parameters, given, shown = append(parameters, kind+p.name), append(given, pass), append(shown, show)
 		}
 		fmt.Fprintf(&b, "\n/* hamr_%s(%s): %s */\nFUNCTION(%s, hamr_%s(%s), %s)\n", f.name, strings.Join(shown, ", "),
-			strings.Replace(plain(f.comment), inFortran, "", 1), f.name, f.name, strings.Join(given, ", "), strings.Join(parameters, ", "))
+			strings.Replace(plain(f.comment), inFortran, "", 1), f.name, f.name,
+			strings.Join(given, ", "), strings.Join(parameters, ", "))
 	}
 	return b.String(), nil
 }
 
 // plain is a comment of C's on one line.
 func plain(comment string) string {
-	text := regexp.MustCompile(`\n\s*\*`).ReplaceAllString(strings.TrimSuffix(strings.TrimPrefix(comment, "/*"), "*/"), " ")
+	text := strings.TrimSuffix(strings.TrimPrefix(comment, "/*"), "*/")
+	text = regexp.MustCompile(`\n\s*\*`).ReplaceAllString(text, " ")
 	return tidy(text)
 }
 
@@ -58,7 +60,8 @@ type procedure struct {
 }
 
 var (
-	announced = regexp.MustCompile(`(?s)/\* (?:([a-z]+\([a-z_0-9]+\)) )?(hamr_\w+)\(([^)]*)\):(.*?)\*/\s*(?:FUNCTION\((\w+)(##\w+)?, |FACT\([^,]*, (\w+), |[\w ]+?\*?hamr_fortran_(\w+)\()`)
+	announced = regexp.MustCompile(`(?s)/\* (?:([a-z]+\([a-z_0-9]+\)) )?(hamr_\w+)\(([^)]*)\):(.*?)\*/\s*` +
+		`(?:FUNCTION\((\w+)(##\w+)?, |FACT\([^,]*, (\w+), |[\w ]+?\*?hamr_fortran_(\w+)\()`)
 	continued = regexp.MustCompile(` *\\\n`)
 	pointers  = []string{"bool", "int8", "int16", "int32", "int64", "real32", "real64", "complex32", "complex64"}
 	kinds     = map[string]string{
@@ -109,7 +112,8 @@ func fortranModule(sources ...string) (string, error) {
 		b.WriteString(interfaceOf(list[i:end]))
 		i = end
 	}
-	return "! " + mark("hamr_fortran.c and hamr/interface.h") + "\n" + strings.Replace(module, procedures, strings.TrimPrefix(b.String(), "\n"), 1), nil
+	return "! " + mark("hamr_fortran.c and hamr/interface.h") + "\n" +
+		strings.Replace(module, procedures, strings.TrimPrefix(b.String(), "\n"), 1), nil
 }
 
 // argumentsAt are the parameters that text begins with: up to its closing bracket, and behind the call of a FUNCTION.
@@ -154,7 +158,8 @@ func (p procedure) expanded(by string) []procedure {
 func interfaceOf(list []procedure) string {
 	first := list[0]
 	if len(list) == 1 && first.name == "hamr_"+first.specific {
-		return "\n    interface\n" + remark(first.text, "        ") + first.declaration(first.name, fmt.Sprintf("bind(C, name=\"hamr_fortran_%s\")", first.specific)) +
+		return "\n    interface\n" + remark(first.text, "        ") +
+			first.declaration(first.name, fmt.Sprintf("bind(C, name=\"hamr_fortran_%s\")", first.specific)) +
 			"    end interface\n"
 	}
 	text := "\n" + remark(first.text, "    ") + "    interface " + first.name + "\n"
@@ -201,8 +206,8 @@ func (p procedure) declaration(name, binding string) string {
 		}
 	}
 	const deeper = "\n            "
-	return fmt.Sprintf("        %s %s(%s) %s%simport :: %s%s%s\n        end %s %s\n", is, name, strings.Join(shown, ", "), binding, deeper,
-		strings.Join(uses, ", "), deeper, strings.Join(lines, deeper), is, name)
+	return fmt.Sprintf("        %s %s(%s) %s%simport :: %s%s%s\n        end %s %s\n", is, name,
+		strings.Join(shown, ", "), binding, deeper, strings.Join(uses, ", "), deeper, strings.Join(lines, deeper), is, name)
 }
 
 // bounds are of arguments that are arrays.

@@ -36,7 +36,8 @@ func TestATableIsRead(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, table{name: "a_table", fields: []string{"version", "other"}, entries: []function{
 		{name: "words", comment: "/* Says\n     * much. */", result: "const char *"},
-		{name: "set", result: "hamr_status", parameters: []parameter{{"one", "a *"}, {"names", "const char *const *"}, {"n", "int64_t"}}},
+		{name: "set", result: "hamr_status", parameters: []parameter{{"one", "a *"}, {"names", "const char *const *"},
+			{"n", "int64_t"}}},
 	}}, found)
 	_, err = readTable(tree, "a.h", "b_table")
 	assert.ErrorContains(t, err, "there is no struct b_table")

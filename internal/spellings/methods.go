@@ -22,8 +22,8 @@ func methodsOf(tree fs.FS, folder, of string) (map[string][]string, error) {
 	})
 }
 
-// change is a function that C calls for a method of the core's arrays, for which the bridge needs nothing of its own. Of
-// other arrays the method has one at most.
+// change is a function that C calls for a method of the core's arrays, for which the bridge needs nothing of its own.
+// Of other arrays the method has one at most.
 func change(f function, types []string) (string, error) {
 	given := f.parameters[1 : len(f.parameters)-1]
 	if len(types) != len(given) {
@@ -46,12 +46,15 @@ func change(f function, types []string) (string, error) {
 	for _, p := range f.parameters {
 		parameters = append(parameters, goName(p.name)+" "+goType(p.kind))
 	}
-	return fmt.Sprintf("\n//export %s\nfunc %s(%s) *C.hamr_error {\n\treturn failure(bridge.Change(descriptor(array), %s, descriptor(becomes), func(a, b *gobuffer.Array) error { return a.%s(%s) }))\n}\n",
-		exportedName(f), exportedName(f), strings.Join(parameters, ", "), other, camel(f.name), strings.Join(arguments, ", ")), nil
+	return fmt.Sprintf("\n//export %s\nfunc %s(%s) *C.hamr_error {\n"+
+		"\treturn failure(bridge.Change(descriptor(array), %s, descriptor(becomes), "+
+		"func(a, b *gobuffer.Array) error { return a.%s(%s) }))\n}\n",
+		exportedName(f), exportedName(f), strings.Join(parameters, ", "), other, camel(f.name),
+		strings.Join(arguments, ", ")), nil
 }
 
-// call is a function that C calls for a method of the store's clients, which sets nothing. What it is given is read before
-// it begins: it may go on after it has returned.
+// call is a function that C calls for a method of the store's clients, which sets nothing. What it is given is read
+// before it begins: it may go on after it has returned.
 func call(f function, types []string) (string, error) {
 	rest := f.parameters[2:] // behind how and session
 	arguments, reads, parameters := []string{"ctx"}, "", []string{}
@@ -70,6 +73,9 @@ func call(f function, types []string) (string, error) {
 	for _, p := range f.parameters {
 		parameters = append(parameters, goName(p.name)+" "+goType(p.kind))
 	}
-	return fmt.Sprintf("\n//export %s\nfunc %s(%s) *C.hamr_error {\n%s\treturn failure(asking(how, session).Change(func(ctx context.Context, c *store.Client) error { return c.%s(%s) }))\n}\n",
-		exportedName(f), exportedName(f), strings.Join(parameters, ", "), reads, camel(f.name), strings.Join(arguments, ", ")), nil
+	return fmt.Sprintf("\n//export %s\nfunc %s(%s) *C.hamr_error {\n"+
+		"%s\treturn failure(asking(how, session).Change("+
+		"func(ctx context.Context, c *store.Client) error { return c.%s(%s) }))\n}\n",
+		exportedName(f), exportedName(f), strings.Join(parameters, ", "), reads, camel(f.name),
+		strings.Join(arguments, ", ")), nil
 }

@@ -27,8 +27,10 @@ type unit struct {
 
 // pythonFiles are the units for the entries that Python calls, and their stub.
 func pythonFiles(t, store table) (map[string]string, error) {
-	replies := &unit{name: "core/replies", table: "reply_functions", includes: []string{"base/numbers", "base/python", "core/core", "core/rows"}}
-	changes := &unit{name: "array/changes", table: "change_functions", includes: []string{"array/change", "base/numbers", "base/python"}}
+	replies := &unit{name: "core/replies", table: "reply_functions",
+		includes: []string{"base/numbers", "base/python", "core/core", "core/rows"}}
+	changes := &unit{name: "array/changes", table: "change_functions",
+		includes: []string{"array/change", "base/numbers", "base/python"}}
 	for _, f := range t.entries {
 		var err error
 		switch {
@@ -45,13 +47,15 @@ func pythonFiles(t, store table) (map[string]string, error) {
 	for _, f := range store.entries {
 		if letters, arguments, typed, ok := setter(f); ok {
 			name := "store_" + strings.TrimSuffix(f.name, "_object")
-			fmt.Fprintf(&setters.functions, "\nSETTER(%s, %s, \"%s\", %s)\n", f.name, f.name, letters, strings.Join(arguments, ", "))
+			fmt.Fprintf(&setters.functions, "\nSETTER(%s, %s, \"%s\", %s)\n", f.name, f.name, letters,
+				strings.Join(arguments, ", "))
 			setters.list(name, f, typed, "None")
 		}
 	}
 	made := map[string]string{"python/hamr/_calls.pyi": "# " + mark("include/hamr/functions.h") +
-		"\n\"\"\"What the C extension has of the core's functions, which hamr/functions.h describes.\"\"\"\n\nfrom typing import Any\n\n" +
-		"from ._array import Array\nfrom ._stored import Owned\n\n" + replies.stubs.String() + changes.stubs.String() + setters.stubs.String()}
+		"\n\"\"\"What the C extension has of the core's functions, which hamr/functions.h describes.\"\"\"\n\n" +
+		"from typing import Any\n\nfrom ._array import Array\nfrom ._stored import Owned\n\n" +
+		replies.stubs.String() + changes.stubs.String() + setters.stubs.String()}
 	for _, u := range []*unit{replies, changes, setters} {
 		made["python/hamr/native/"+u.name+".c"], made["python/hamr/native/"+u.name+".h"] = u.texts()
 	}
@@ -61,12 +65,14 @@ func pythonFiles(t, store table) (map[string]string, error) {
 func (u *unit) texts() (c, header string) {
 	guard := "HAMR_" + strings.ToUpper(strings.ReplaceAll(u.name, "/", "_")) + "_H"
 	first := "/* " + mark("include/hamr/functions.h") + " */\n"
-	header = first + "#ifndef " + guard + "\n#define " + guard + "\n\n#include \"base/python.h\"\n\nextern PyMethodDef " + u.table + "[];\n\n#endif\n"
+	header = first + "#ifndef " + guard + "\n#define " + guard +
+		"\n\n#include \"base/python.h\"\n\nextern PyMethodDef " + u.table + "[];\n\n#endif\n"
 	c = first + "#include \"" + u.name + ".h\"\n\n"
 	for _, name := range u.includes {
 		c += "#include \"" + name + ".h\"\n"
 	}
-	c += u.functions.String() + "\nPyMethodDef " + u.table + "[] = {\n" + u.methods.String() + "    {NULL, NULL, 0, NULL},\n};\n"
+	c += u.functions.String() + "\nPyMethodDef " + u.table + "[] = {\n" + u.methods.String() +
+		"    {NULL, NULL, 0, NULL},\n};\n"
 	return c, header
 }
 
@@ -141,12 +147,14 @@ func (u *unit) change(f function) error {
 			return fmt.Errorf("%s: Python gives no %s", p.name, p.kind)
 		}
 	}
+	head := "static hamr_error *apply_" + f.name + "("
 	fmt.Fprintf(&u.functions, `
-static hamr_error *apply_%[1]s(const hamr_functions *functions, Change *change, hamr_array *array, hamr_array *becomes) {
+%[3]sconst hamr_functions *functions, Change *change, hamr_array *array,
+%[4]shamr_array *becomes) {
     (void)change;
     return functions->%[1]s(%[2]s);
 }
-`, f.name, strings.Join(append(passed, "becomes"), ", "))
+`, f.name, strings.Join(append(passed, "becomes"), ", "), head, strings.Repeat(" ", len(head)))
 	u.add(f, typed, "None", declared, reads, narrow(given)+"    return change_make(arguments[0], &change);\n")
 	return nil
 }
@@ -211,7 +219,8 @@ func setter(f function) (letters string, arguments, typed []string, ok bool) {
 	for _, p := range f.parameters[1:] {
 		how, known := map[string][3]string{
 			"uint64_t": {"t", "call->token", "Owned | int"}, "const hamr_store_id *": {"i", "&call->id", "Any"},
-			"hamr_store_text": {"s", "call->text", "str"}, "int32_t": {"o", "call->on", "bool"}, "int64_t": {"n", "call->number", "int"},
+			"hamr_store_text": {"s", "call->text", "str"}, "int32_t": {"o", "call->on", "bool"},
+			"int64_t": {"n", "call->number", "int"},
 		}[p.kind]
 		if !known || strings.Contains(letters, how[0]) {
 			return "", nil, nil, false

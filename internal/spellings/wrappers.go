@@ -41,7 +41,8 @@ func wrappers(tree fs.FS) (string, error) {
 	used := map[string]bool{}
 	for _, w := range [][4]string{{"b", "Buffer", "Array", "array"}, {"s", "Slice", "Handle", "handle"}} {
 		is, of, its, find := w[0], w[1], w[2], w[3]
-		fmt.Fprintf(&b, "\n// %s is nil where %s is.\nfunc (%s *%s[T]) %s() *%s {\n\tif %s == nil {\n\t\treturn nil\n\t}\n\treturn %s.%s\n}\n",
+		fmt.Fprintf(&b, "\n// %s is nil where %s is.\nfunc (%s *%s[T]) %s() *%s {\n"+
+			"\tif %s == nil {\n\t\treturn nil\n\t}\n\treturn %s.%s\n}\n",
 			find, is, is, of, find, its, is, is, its)
 		slices.SortFunc(methods[its], func(a, b *ast.FuncDecl) int { return cmp.Compare(a.Name.Name, b.Name.Name) })
 		for _, f := range methods[its] {
@@ -63,8 +64,8 @@ func wrappers(tree fs.FS) (string, error) {
 	}
 	head.WriteString(`)
 
-// The methods that a Buffer has of its Array, and a Slice of its Handle. Were they those of the embedded pointer alone, a
-// nil Buffer's would end the program before they are entered.
+// The methods that a Buffer has of its Array, and a Slice of its Handle. Were they those of the embedded pointer alone,
+// a nil Buffer's would end the program before they are entered.
 `)
 	text, err := format.Source([]byte(head.String() + b.String()))
 	return string(text), err
@@ -116,5 +117,6 @@ func forward(f *ast.FuncDecl, is, of, find string) string {
 	if f.Type.Results != nil {
 		call = "return " + call
 	}
-	return fmt.Sprintf("func (%s *%s[T]) %s%s { %s }\n", is, of, f.Name.Name, strings.TrimPrefix(signature.String(), "func"), call)
+	return fmt.Sprintf("func (%s *%s[T]) %s%s { %s }\n", is, of, f.Name.Name,
+		strings.TrimPrefix(signature.String(), "func"), call)
 }

@@ -1,13 +1,12 @@
 // What the files of the emulator share: the driver's types and codes as far as
 // they are used, the emulator's own objects, and how they find each other.
 //
-// Settings, read from the environment: HAMR_EMULATOR_DEVICES (1), _MEMORY (bytes of
-// each device, 256 MiB), _VERSION (13000), _PEERS (1; 0: devices do not reach each
-// other), _POOL_UNIT (bytes that a pool reserves at a time, 32 MiB), _VMM (1; 0: devices
-// cannot map memory to addresses), _SHARES (1; 0: memory has no descriptors), _ADDRESSES (bytes behind each reservation that another one can
-// have, 64 MiB), _REUSE (0; 1: a new stream has the handle of the one destroyed last), _MODE (late; threads: work is also done by itself, in random order), _FAIL
-// ("call:nth:code,...": errors to inject) and _REPORT (a file that gets a line of
-// JSON at the end of the process).
+// Settings, read from the environment: HAMR_EMULATOR_DEVICES (1), _MEMORY (bytes of each device, 256 MiB), _VERSION
+// (13000), _PEERS (1; 0: devices do not reach each other), _POOL_UNIT (bytes that a pool reserves at a time, 32 MiB),
+// _VMM (1; 0: devices cannot map memory to addresses), _SHARES (1; 0: memory has no descriptors), _ADDRESSES (bytes
+// behind each reservation that another one can have, 64 MiB), _REUSE (0; 1: a new stream has the handle of the one
+// destroyed last), _MODE (late; threads: work is also done by itself, in random order), _FAIL ("call:nth:code,...":
+// errors to inject) and _REPORT (a file that gets a line of JSON at the end of the process).
 //
 // One mutex guards everything. Exported functions take it with CALL or
 // INSPECTION; all others expect it to be held.
@@ -166,7 +165,7 @@ struct block {
   int freed;                     // and that has run
   struct addresses *addresses;   // of virtual memory: what is reserved and mapped
   uint64_t offset;               // of memory of a pool that has a file: in that
-  int exported, opened;          // descriptors, plus one, of the file of what other processes open, and of what was; or 0
+  int exported, opened;          // descriptors, plus one, of the files of what others open and of what was opened; or 0
   int opens;                     // of what was opened
 };
 

@@ -107,7 +107,8 @@ EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t *offs
   return CUDA_SUCCESS;
 }
 
-enum { MAX_THREADS, STATIC_SHARED, CONSTANT, LOCAL, REGISTERS, PTX_VERSION, BINARY_VERSION, CACHE_MODE, DYNAMIC_SHARED, ATTRIBUTES };
+enum { MAX_THREADS, STATIC_SHARED, CONSTANT, LOCAL, REGISTERS, PTX_VERSION, BINARY_VERSION, CACHE_MODE, DYNAMIC_SHARED,
+       ATTRIBUTES };
 
 EXPORT CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction handle) {
   CALL_IN_CONTEXT;

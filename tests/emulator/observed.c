@@ -87,7 +87,8 @@ static const char *name_of(CUfunction handle) {
   return !f ? "late_write" : f->user ? f->user->name : f->kernel ? f->kernel->name : NULL;
 }
 
-static void observe(struct observation *o, uint32_t call, const char *function, const void *parameters, CUfunction launched) {
+static void observe(struct observation *o, uint32_t call, const char *function, const void *parameters,
+                    CUfunction launched) {
   o->to = __atomic_load_n(&subscribed, __ATOMIC_ACQUIRE);
   if (!o->to || !enabled[call] || subscribed_by != getpid() || in_host_function) {
     o->to = NULL;
@@ -139,20 +140,24 @@ LATE_COPY(279, cuMemcpyDtoHAsync_v2, void *, CUdeviceptr)
 LATE_COPY(281, cuMemcpyDtoDAsync_v2, CUdeviceptr, CUdeviceptr)
 LATE_COPY(306, cuMemcpyAsync, CUdeviceptr, CUdeviceptr)
 OBSERVE(319, cuMemcpyPeerAsync,
-        (CUdeviceptr target, CUcontext of_target, CUdeviceptr source, CUcontext of_source, size_t size, CUstream stream),
+        (CUdeviceptr target, CUcontext of_target, CUdeviceptr source, CUcontext of_source, size_t size,
+         CUstream stream),
         { CUdeviceptr t; CUcontext ct; CUdeviceptr s; CUcontext cs; size_t n; CUstream q; },
         target, of_target, source, of_source, size, stream)
 
 struct attributes;
 OBSERVE(776, cuMemcpyBatchAsync,
         (const CUdeviceptr *targets, const CUdeviceptr *sources, const size_t *sizes, size_t count,
-         const struct attributes *attributes, const size_t *firsts, size_t attributes_count, size_t *failed, CUstream stream),
-        { const CUdeviceptr *t; const CUdeviceptr *s; const size_t *z; size_t n; const void *a; const size_t *f; size_t c; size_t *e; CUstream q; },
+         const struct attributes *attributes, const size_t *firsts, size_t attributes_count, size_t *failed,
+         CUstream stream),
+        { const CUdeviceptr *t; const CUdeviceptr *s; const size_t *z; size_t n; const void *a; const size_t *f;
+          size_t c; size_t *e; CUstream q; },
         targets, sources, sizes, count, attributes, firsts, attributes_count, failed, stream)
 OBSERVE(796, cuMemcpyBatchAsync_v2,
         (const CUdeviceptr *targets, const CUdeviceptr *sources, const size_t *sizes, size_t count,
          const struct attributes *attributes, const size_t *firsts, size_t attributes_count, CUstream stream),
-        { const CUdeviceptr *t; const CUdeviceptr *s; const size_t *z; size_t n; const void *a; const size_t *f; size_t c; CUstream q; },
+        { const CUdeviceptr *t; const CUdeviceptr *s; const size_t *z; size_t n; const void *a; const size_t *f;
+          size_t c; CUstream q; },
         targets, sources, sizes, count, attributes, firsts, attributes_count, stream)
 
 #define FILL(call, name, type)                                                               \
@@ -214,17 +219,18 @@ struct launched {
   void **parameters, **extra;
 };
 
-CUresult emulated_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                                 unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
-                                 void **parameters, void **extra);
+CUresult emulated_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                 unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                                 CUstream stream, void **parameters, void **extra);
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                                unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
                                void **parameters, void **extra) {
-  struct launched given = {function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream, parameters, extra};
+  struct launched given = {function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream,
+                           parameters, extra};
   struct observation o;
   observe(&o, 307, "cuLaunchKernel", &given, function);
-  return observed(&o, emulated_cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,
-                                              parameters, extra));
+  return observed(&o, emulated_cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
+                                              stream, parameters, extra));
 }
 
 // Another library's kernel is told of as any launch.

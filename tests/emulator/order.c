@@ -89,7 +89,8 @@ static void check_others(const struct item *item) {
     for (const struct item *i = s->first; i; i = i->next) {
       if (i->visit == visit || i->frees_on)
         continue;
-      if (overlaps(&i->target, &item->target) || overlaps(&i->target, &item->source) || overlaps(&i->source, &item->target))
+      if (overlaps(&i->target, &item->target) || overlaps(&i->target, &item->source) ||
+          overlaps(&i->source, &item->target))
         violate("work on %#llx and %#llx is not in order with work on %#llx and %#llx that is pending",
                 item->target.address, item->source.address, i->target.address, i->source.address);
     }

@@ -236,7 +236,8 @@ static CUresult set_access(struct pool *pool, const struct access *access) {
     return CUDA_ERROR_INVALID_DEVICE;
   // A real driver lets copies fail, or write elsewhere, that go on meanwhile.
   if (pool->used)
-    violate("the access of device %d to pool %#lx changes while its memory is in use", device, (unsigned long)pool->handle);
+    violate("the access of device %d to pool %#lx changes while its memory is in use", device,
+            (unsigned long)pool->handle);
   pool->access &= ~(1u << device);
   if (access->flags != NO_ACCESS)
     pool->access |= 1u << device;

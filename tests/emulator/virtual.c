@@ -249,7 +249,8 @@ static CUresult find_mappings(struct block *b, CUdeviceptr address, size_t size,
   while (*first < a->mappings && a->mapped[*first].address != address)
     ++*first;
   CUdeviceptr at = address;
-  for (*count = 0; *first + *count < a->mappings && a->mapped[*first + *count].address == at && at < address + size; ++*count)
+  for (*count = 0; *first + *count < a->mappings && a->mapped[*first + *count].address == at && at < address + size;
+       ++*count)
     at += a->mapped[*first + *count].size;
   if (*count == 0 || at != address + size)
     return invalid(CUDA_ERROR_INVALID_VALUE, "%zu bytes at %#llx are not what was mapped", size, address);

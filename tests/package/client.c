@@ -92,7 +92,8 @@ int ask_too_much(hamr_get_functions *get, char *report, size_t room) {
     hamr->free(error);
     a.shape[0] = (int64_t)1 << 45;
     error = hamr->create(&a.array, NULL, 0);
-    snprintf(report, room, "%d %d %d %lld", (int)first, (int)second, error ? (int)error->kind : 0, error ? (long long)error->size : 0);
+    snprintf(report, room, "%d %d %d %lld", (int)first, (int)second, error ? (int)error->kind : 0,
+             error ? (long long)error->size : 0);
     hamr->free(error);
     error = hamr->text(NULL, 0, NULL);
     int32_t defect = error ? error->kind : 0;
@@ -109,7 +110,8 @@ int list_backends(hamr_get_functions *get, char *report, size_t room) {
     for (int64_t i = 0; i < names->count; i++) {
         hamr_backend *backend;
         if (failed(hamr, hamr->backend(names->items[i], &backend), report, room)) return 1;
-        used += (size_t)snprintf(report + used, room - used, "%s:%d:%s ", backend->name, (int)backend->available, backend->allocators[0]);
+        used += (size_t)snprintf(report + used, room - used, "%s:%d:%s ", backend->name, (int)backend->available,
+                                 backend->allocators[0]);
         hamr->free(backend);
     }
     hamr->free(names);

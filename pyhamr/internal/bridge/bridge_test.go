@@ -152,7 +152,8 @@ func (e unfit) IsTypeError() bool { return bool(e) }
 
 func TestClassifyTakesErrorsApart(t *testing.T) {
 	for kind, err := range map[Kind]error{
-		Unavailable:   fmt.Errorf("while asking: %w", &backends.UnavailableError{Backend: "cuda", Tried: []string{"libcuda.so.1"}}),
+		Unavailable: fmt.Errorf("while asking: %w",
+			&backends.UnavailableError{Backend: "cuda", Tried: []string{"libcuda.so.1"}}),
 		OutOfMemory:   &backends.OutOfMemoryError{Size: 5},
 		DeviceError:   &backends.DeviceError{API: "cuda", Name: "CUDA_ERROR_X", Code: 7},
 		Freed:         fmt.Errorf("token: %w", gobuffer.ErrFreed),

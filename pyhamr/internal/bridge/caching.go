@@ -17,7 +17,8 @@ var caching = newNumbered[*hetero.CachingAllocator](func(number uint64) error {
 // NewCachingAllocator makes an allocator of memory of a, or, if that is less than zero, of what is
 // preferred on a device of a backend: page-locked memory or the device's own. It returns its number and
 // which allocator's memory it is. limit is as in hetero.CachingAllocatorOptions.
-func NewCachingAllocator(a backends.Allocator, backend string, device int, pinned bool, limit int64) (_ Rows, err error) {
+func NewCachingAllocator(a backends.Allocator, backend string, device int, pinned bool,
+	limit int64) (_ Rows, err error) {
 	defer Guard(&err)
 	if a < 0 {
 		kind := backends.DeviceOnly

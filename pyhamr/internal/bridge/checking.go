@@ -54,7 +54,7 @@ func lookAtFreed() {
 // FoundMisuse describes what was found since the last call, in rows: library, allocator, device, address, bytes,
 // stream, offset, bytes written to, the first one's value, and thread, nanoseconds since 1970 and stack, of the
 // allocation, of the release, of the second one, of work that was enqueued with its stream and backends.Writes, and of
-// work before that; then the names of both. What is not there is zeros and "". The last row is how many more there were.
+// work before that; then the names of both. What is absent is zeros and "". The last row counts those left out.
 func FoundMisuse() (rows Rows, err error) {
 	defer Guard(&err)
 	c, err := checker()

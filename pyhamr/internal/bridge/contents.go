@@ -57,7 +57,8 @@ func onBothIn(bytes func() int, d, other *Descriptor, f func(a, b *gobuffer.Arra
 		return onBoth(nil, d, other, f)
 	}
 	defer Guard(&err)
-	m := movement{to: backends.Allocator(d.Allocator), from: backends.Allocator(other.Allocator), bytes: bytes(), waits: d.waits()}
+	m := movement{to: backends.Allocator(d.Allocator), from: backends.Allocator(other.Allocator), bytes: bytes(),
+		waits: d.waits()}
 	slices, err := m.long(d, other)
 	if err != nil {
 		return err
@@ -137,7 +138,8 @@ func Move(d *Descriptor, allocator backends.Allocator, device int, result *Descr
 }
 
 // Copy describes at result a new array with the same elements, converted.
-func Copy(d *Descriptor, allocator backends.Allocator, device int, element arrayiface.ElementType, result *Descriptor) (err error) {
+func Copy(d *Descriptor, allocator backends.Allocator, device int, element arrayiface.ElementType,
+	result *Descriptor) (err error) {
 	defer Guard(&err)
 	slices, err := d.movementTo(allocator).long(d)
 	if err != nil {

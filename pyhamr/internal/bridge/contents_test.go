@@ -41,7 +41,8 @@ func TestChangesDescribeWhatBecomesOfAnArray(t *testing.T) {
 		{func(r *Descriptor) error { return Append(&a.Descriptor, &other.Descriptor, r) }, "{7, 7, 7, 5, 5}"},
 		{func(r *Descriptor) error { return SetElements(&a.Descriptor, 1, &other.Descriptor, 1, 1, r) }, "{7, 5, 7, 5, 5}"},
 		{func(r *Descriptor) error { return Resize(&a.Descriptor, []int{2, 3}, &value.Descriptor, r) }, "{7, 5, 7, 5, 5, 7}"},
-		{func(r *Descriptor) error { return Move(&a.Descriptor, backends.CPP, backends.HostDevice, r) }, "{7, 5, 7, 5, 5, 7}"},
+		{func(r *Descriptor) error { return Move(&a.Descriptor, backends.CPP, backends.HostDevice, r) },
+			"{7, 5, 7, 5, 5, 7}"},
 		{func(r *Descriptor) error { return Assign(&a.Descriptor, &other.Descriptor, r) }, "{5, 5}"},
 		{func(r *Descriptor) error { return WriteElements(&a.Descriptor, &value.Descriptor, r) }, "{7, 7}"},
 	} {

@@ -121,7 +121,8 @@ func (d *Descriptor) memory() (*gobuffer.Memory, error) {
 	if d.Memory != 0 {
 		return tokens.get(d.Memory)
 	}
-	at := backends.Region{Address: backends.Address(d.Base), Allocator: backends.Allocator(d.Allocator), Device: int(d.Device)}
+	at := backends.Region{Address: backends.Address(d.Base), Allocator: backends.Allocator(d.Allocator),
+		Device: int(d.Device)}
 	return Runtime.Adopt(at, int(d.Size), backends.Stream(d.Stream), nil)
 }
 

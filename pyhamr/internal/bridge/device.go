@@ -9,10 +9,9 @@ import (
 	"hamr/gobuffer"
 )
 
-// AdoptDevice is Adopt for memory that a device's runtime knows, which is asked
-// where it is and how far it reaches; d.Allocator None takes what the runtime
-// says. What hamr does with the memory runs after what the stream producer holds
-// now; zero is no stream.
+// AdoptDevice is Adopt for memory that a device's runtime knows, which is asked where it is and how far it reaches;
+// d.Allocator None takes what the runtime says. What hamr does with the memory runs after what the stream producer
+// holds now; zero is no stream.
 func AdoptDevice(d *Descriptor, released func(), producer backends.Stream) (err error) {
 	defer Guard(&err)
 	if err := d.locate(); err != nil {
@@ -71,28 +70,35 @@ func (d *Descriptor) checkLocation(taken bool) error {
 		return nil // the caller is believed
 	}
 	if found.Allocator == backends.None {
-		return refused("data", fmt.Sprintf("%#x", d.Pointer), "device memory that exists: no runtime on this machine knows this address")
+		return refused("data", fmt.Sprintf("%#x", d.Pointer),
+			"device memory that exists: no runtime on this machine knows this address")
 	}
 	if err := Runtime.SettleContext(found); err != nil {
 		return err
 	}
-	if end := uint64(found.Base) + uint64(found.Size); found.Size > 0 && (d.Base < uint64(found.Base) || d.Base+d.Size > end) {
+	if end := uint64(found.Base) + uint64(found.Size); found.Size > 0 &&
+		(d.Base < uint64(found.Base) || d.Base+d.Size > end) {
 		return refused("data", fmt.Sprintf("%#x, and the elements reach from %#x to %#x", d.Pointer, d.Base, d.Base+d.Size),
 			fmt.Sprintf("elements inside the allocation, which reaches from %#x to %#x", found.Base, end))
 	}
 	if taken && found.Base != 0 && d.Base != uint64(found.Base) {
-		return refused("data", fmt.Sprintf("%#x", d.Base), fmt.Sprintf("%#x, where the allocation starts, with take", found.Base))
+		return refused("data", fmt.Sprintf("%#x", d.Base),
+			fmt.Sprintf("%#x, where the allocation starts, with take", found.Base))
 	}
 	switch given := backends.Allocator(d.Allocator); {
 	case given == backends.None,
 		// Nor can DLPack tell them apart.
-		!taken && given.Backend() == found.Allocator.Backend() && given.Kind() != found.Allocator.Kind() && given.Facts().DLPack == found.Allocator.Facts().DLPack:
+		!taken && given.Backend() == found.Allocator.Backend() && given.Kind() != found.Allocator.Kind() &&
+			given.Facts().DLPack == found.Allocator.Facts().DLPack:
 		d.Allocator = int32(found.Allocator)
-	case given.Backend() != found.Allocator.Backend(), given.Kind() != found.Allocator.Kind(), taken && given != found.Allocator:
-		return refused("allocator", given.String(), fmt.Sprintf("%s: that is what the memory at %#x is", found.Allocator, d.Pointer))
+	case given.Backend() != found.Allocator.Backend(), given.Kind() != found.Allocator.Kind(),
+		taken && given != found.Allocator:
+		return refused("allocator", given.String(),
+			fmt.Sprintf("%s: that is what the memory at %#x is", found.Allocator, d.Pointer))
 	}
 	if d.Device >= 0 && int(d.Device) != found.Device && found.Device != backends.HostDevice {
-		return refused("device", fmt.Sprint(d.Device), fmt.Sprintf("%d: that is where the memory at %#x is", found.Device, d.Pointer))
+		return refused("device", fmt.Sprint(d.Device),
+			fmt.Sprintf("%d: that is where the memory at %#x is", found.Device, d.Pointer))
 	}
 	d.Device = int32(found.Device)
 	return nil
@@ -102,8 +108,7 @@ func refused(argument, value, accepted string) error {
 	return &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: argument, Value: value, Accepted: accepted}
 }
 
-// Reaches reports whether code in a space, on some device of its runtime's, can use memory at an
-// address in place.
+// Reaches reports whether code in a space, on some device of its runtime's, can use memory at an address in place.
 func Reaches(allocator, device int, address uint64, space int) (is bool, err error) {
 	defer Guard(&err)
 	at := backends.Region{Address: backends.Address(address), Allocator: backends.Allocator(allocator), Device: device}
@@ -134,14 +139,12 @@ func Changed(d *Descriptor) error {
 	return on(d, func(a *gobuffer.Array) error { return a.Changed() })
 }
 
-// plain reports whether d's elements lie in C order in memory that the host does not
-// reach.
+// plain reports whether d's elements lie in C order in memory that the host does not reach.
 func (d *Descriptor) plain() bool {
 	return d.Memory != 0 && d.Size > 0 && d.Flags&(1<<reachableShift) == 0 && d.bytesInOrder() > 0
 }
 
-// bytesInOrder is how many bytes elements have that lie in C order; 0 if they do
-// not.
+// bytesInOrder is how many bytes elements have that lie in C order; 0 if they do not.
 func (d *Descriptor) bytesInOrder() int {
 	shape, strides := d.borrowedShape(), d.borrowedStrides()
 	step := arrayiface.ElementType(d.Element).Size()
@@ -191,16 +194,16 @@ func Read(d *Descriptor, target uint64, size int) (done bool, err error) {
 	return err == nil || errors.As(err, &busy), err
 }
 
-// WriteBytes makes d's elements those at source, ordinary host memory of size bytes in C order,
-// which may be changed at return. It reports false, and has done nothing, where that takes more
-// than one copy of bytes.
+// WriteBytes makes d's elements those at source, ordinary host memory of size bytes in C order, which may be changed at
+// return. It reports false, and has done nothing, where that takes more than one copy of bytes.
 func WriteBytes(d *Descriptor, source uint64, size int) (done bool, err error) {
 	defer Guard(&err)
 	defer Calls.Leave(Calls.Enter())
 	if !d.plain() || d.Flags&readOnlyFlag != 0 || d.bytesInOrder() != size || Runtime.Tracing() {
 		return false, nil
 	}
-	slices, err := movement{to: backends.Allocator(d.Allocator), from: backends.Malloc, bytes: size, waits: d.waits()}.long(d)
+	slices, err := movement{to: backends.Allocator(d.Allocator), from: backends.Malloc, bytes: size,
+		waits: d.waits()}.long(d)
 	if slices || err != nil {
 		return false, err // Write does it
 	}
@@ -208,15 +211,15 @@ func WriteBytes(d *Descriptor, source uint64, size int) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	done, err = m.Write(backends.Address(d.Pointer), backends.Address(source), size, backends.Stream(d.Stream), gobuffer.Transfer(d.Transfer))
+	done, err = m.Write(backends.Address(d.Pointer), backends.Address(source), size, backends.Stream(d.Stream),
+		gobuffer.Transfer(d.Transfer))
 	if released := m.Release(); err == nil {
 		err = released
 	}
 	return done && err == nil, err
 }
 
-// Covering returns a stream that covers all work pending on d's elements; zero if
-// there is none.
+// Covering returns a stream that covers all work pending on d's elements; zero if there is none.
 func Covering(d *Descriptor) (s backends.Stream, err error) {
 	err = on(d, func(a *gobuffer.Array) error {
 		covering, busy, err := a.Covering()
@@ -228,8 +231,7 @@ func Covering(d *Descriptor) (s backends.Stream, err error) {
 	return s, err
 }
 
-// OrderBefore makes what is enqueued on stream s from now on run after all work that is
-// pending on d's elements.
+// OrderBefore makes what is enqueued on stream s from now on run after all work that is pending on d's elements.
 func OrderBefore(d *Descriptor, s backends.Stream) error {
 	return on(d, func(a *gobuffer.Array) error { return a.Before(s) })
 }

@@ -66,6 +66,7 @@ func TestEndingsThatNobodyAsksFor(t *testing.T) {
 	for _, begin := range []func(ending){e.later, e.aside} {
 		one := new(tallied)
 		begin(one)
-		assert.Eventually(t, func() bool { return one.times.Load() == 1 && e.open.Load() == 0 }, time.Minute, time.Millisecond)
+		assert.Eventually(t, func() bool { return one.times.Load() == 1 && e.open.Load() == 0 }, time.Minute,
+			time.Millisecond)
 	}
 }

@@ -33,8 +33,7 @@ const (
 	Busy // no error: an operation goes on. Size is its number
 )
 
-// Failure is an error in the parts that other languages make theirs of. What a kind does
-// not have is zero.
+// Failure is an error in the parts that other languages make theirs of. What a kind does not have is zero.
 type Failure struct {
 	Kind    Kind
 	Message string
@@ -121,8 +120,9 @@ func (e *PanicError) Error() string {
 }
 
 // errTrap is the caller's: Go masks these exceptions, and so does C unless it is told otherwise.
-var errTrap = errors.New("the elements raise a floating-point exception, and floating-point exceptions trap in this thread " +
-	"(feenableexcept, gfortran's -ffpe-trap): accepted are elements that raise none, or exceptions masked during the call (fedisableexcept)")
+var errTrap = errors.New("the elements raise a floating-point exception, and floating-point exceptions " +
+	"trap in this thread (feenableexcept, gfortran's -ffpe-trap): accepted are elements that raise none, " +
+	"or exceptions masked during the call (fedisableexcept)")
 
 // Guard turns a panic into *err. It is deferred by everything that Python calls,
 // since a panic that leaves Go aborts the interpreter.

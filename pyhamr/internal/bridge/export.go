@@ -8,8 +8,7 @@ import (
 	"hamr/gobuffer"
 )
 
-// ExportMemory returns how far into its allocation an address is, and by what other processes open
-// the allocation.
+// ExportMemory returns how far into its allocation an address is, and by what other processes open the allocation.
 func ExportMemory(a backends.Allocator, device int, at backends.Address) (_ Rows, err error) {
 	defer Guard(&err)
 	able, err := exporter(a)
@@ -30,7 +29,8 @@ func Import(a backends.Allocator, device int, handle string, least int) (at back
 	}
 	raw, err := hex.DecodeString(handle)
 	if err != nil {
-		return 0, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "handle", Value: fmt.Sprintf("%q", handle), Accepted: "what Export returned"}
+		return 0, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "handle", Value: fmt.Sprintf("%q", handle),
+			Accepted: "what Export returned"}
 	}
 	opened, err := able.Import(raw, device, least)
 	return opened.Address, err
@@ -43,7 +43,8 @@ func exporter(a backends.Allocator) (able backends.Exporter, err error) {
 	}
 	able, ok := backends.As[backends.Exporter](b)
 	if !ok || !a.Facts().Exportable {
-		return nil, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "allocator", Value: a.String(), Accepted: "one whose memory other processes can open"}
+		return nil, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "allocator", Value: a.String(),
+			Accepted: "one whose memory other processes can open"}
 	}
 	return able, nil
 }

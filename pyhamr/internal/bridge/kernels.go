@@ -112,8 +112,10 @@ type Argument struct {
 	Reads int32
 }
 
-// Launch runs a kernel on a stream, which may end without Retire if mayEnd says so, and sets the Marks of arguments that are arrays.
-func Launch(kernel uint64, shape backends.LaunchShape, s backends.Stream, mayEnd bool, arguments []Argument) (err error) {
+// Launch runs a kernel on a stream, which may end without Retire if mayEnd says so, and sets the Marks of arguments
+// that are arrays.
+func Launch(kernel uint64, shape backends.LaunchShape, s backends.Stream, mayEnd bool,
+	arguments []Argument) (err error) {
 	defer Guard(&err)
 	defer Calls.Leave(Calls.Enter())
 	k, err := kernelOf(kernel)

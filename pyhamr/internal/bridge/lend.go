@@ -15,7 +15,8 @@ var accesses = newNumbered[*gobuffer.Handle](func(number uint64) error {
 
 // OpenAccess describes at result where code in a space can use d's elements, which are its
 // own until EndAccess of the number that is set; see gobuffer's AccessMode.
-func OpenAccess(d *Descriptor, space backends.Space, device int, mode gobuffer.Mode, result *Descriptor, access *uint64) (err error) {
+func OpenAccess(d *Descriptor, space backends.Space, device int, mode gobuffer.Mode, result *Descriptor,
+	access *uint64) (err error) {
 	defer Guard(&err)
 	slices := false
 	if mode != gobuffer.Write {
@@ -46,7 +47,8 @@ func EndAccess(access uint64, commit, streamOver bool, d, used *Descriptor) (err
 	if !commit || streamOver || !d.prompt() {
 		return end(nil)
 	}
-	m := movement{to: backends.Allocator(d.Allocator), from: backends.Allocator(used.Allocator), bytes: d.bytes(), waits: d.waits()}
+	m := movement{to: backends.Allocator(d.Allocator), from: backends.Allocator(used.Allocator), bytes: d.bytes(),
+		waits: d.waits()}
 	slices, err := m.long(d, used)
 	if err != nil {
 		return errors.Join(err, endAccess(nil, access, false, false))

@@ -13,7 +13,8 @@ import (
 
 func TestAnAccessHasElementsForItsOwn(t *testing.T) {
 	live := LiveReferences()
-	a, value, lent, result := describe(arrayiface.Int32, 3), describe(arrayiface.Int32), describe(arrayiface.Uint8), describe(arrayiface.Uint8)
+	a, value, lent, result := describe(arrayiface.Int32, 3), describe(arrayiface.Int32), describe(arrayiface.Uint8),
+		describe(arrayiface.Uint8)
 	create(t, a, 1)
 	create(t, value, 7)
 	var access uint64

@@ -11,7 +11,8 @@ import (
 
 func numberedLibrary(library int) (gobuffer.Library, error) {
 	if library < 0 || library > math.MaxUint8 {
-		return 0, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "library", Value: strconv.Itoa(library), Accepted: "that of cupy, torch and numba"}
+		return 0, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "library", Value: strconv.Itoa(library),
+			Accepted: "that of cupy, torch and numba"}
 	}
 	return gobuffer.Library(library), nil
 }
@@ -76,8 +77,8 @@ func DropStream(device int, s backends.Stream) (dropped bool, err error) {
 	return dropped, err
 }
 
-// What CuPy and torch free C keeps for them, while KeepFreed says that somebody uses that, on streams that stay. Package capi
-// sets these.
+// What CuPy and torch free C keeps for them, while KeepFreed says that somebody uses that, on streams that stay.
+// Package capi sets these.
 var (
 	// GrantedAgain is how often it was handed out since the start.
 	GrantedAgain = func() int64 { return 0 }

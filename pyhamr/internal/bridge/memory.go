@@ -9,8 +9,7 @@ import (
 	"hamr/gobuffer"
 )
 
-// Create makes the memory that d asks for, filled with the element at value if
-// that is not nil, and completes d.
+// Create makes the memory that d asks for, filled with the element at value if that is not nil, and completes d.
 func Create(d *Descriptor, value unsafe.Pointer, valueElement int32) (err error) {
 	defer Guard(&err)
 	t := arrayiface.ElementType(d.Element)
@@ -18,7 +17,8 @@ func Create(d *Descriptor, value unsafe.Pointer, valueElement int32) (err error)
 	if err != nil {
 		return err
 	}
-	m, err := Runtime.NewElements(t, count, d.Options(), gobuffer.Value{Type: arrayiface.ElementType(valueElement), Pointer: value})
+	m, err := Runtime.NewElements(t, count, d.Options(),
+		gobuffer.Value{Type: arrayiface.ElementType(valueElement), Pointer: value})
 	if err != nil {
 		return err
 	}
@@ -26,8 +26,7 @@ func Create(d *Descriptor, value unsafe.Pointer, valueElement int32) (err error)
 	return nil
 }
 
-// CreateAtOnce is Create without a value where that waits for nobody; else it reports false,
-// and has done nothing.
+// CreateAtOnce is Create without a value where that waits for nobody; else it reports false, and has done nothing.
 func CreateAtOnce(d *Descriptor) (done bool) {
 	defer otherwise(&done)
 	t := arrayiface.ElementType(d.Element)
@@ -64,9 +63,8 @@ func (d *Descriptor) describeNew(m *gobuffer.Memory, t arrayiface.ElementType, c
 	arrayiface.PutCStrides(d.borrowedStrides(), d.borrowedShape(), t.Size())
 }
 
-// Adopt makes d.Memory a reference to existing memory: foreign memory whose
-// owner hears of its release, or, if released is nil, memory from d.Allocator
-// that is freed here from now on.
+// Adopt makes d.Memory a reference to existing memory: foreign memory whose owner hears of its release, or, if released
+// is nil, memory from d.Allocator that is freed here from now on.
 func Adopt(d *Descriptor, released func()) (err error) {
 	defer Guard(&err)
 	if err := d.locate(); err != nil {
@@ -86,7 +84,8 @@ func (d *Descriptor) adopt(released func()) (m *gobuffer.Memory, err error) {
 		// Without elements there is no span, but there is a block to free.
 		d.Base = d.Pointer
 	}
-	at := backends.Region{Address: backends.Address(d.Base), Allocator: backends.Allocator(d.Allocator), Device: int(d.Device)}
+	at := backends.Region{Address: backends.Address(d.Base), Allocator: backends.Allocator(d.Allocator),
+		Device: int(d.Device)}
 	if released != nil {
 		m, err = Runtime.Adopt(at, int(d.Size), backends.Stream(d.Stream), released)
 	} else {
@@ -119,7 +118,8 @@ func (d *Descriptor) locate() error {
 	start, end := d.Pointer+uint64(low), d.Pointer+uint64(high)
 	if (low < 0 && start-1 >= d.Pointer) || end < d.Pointer {
 		return &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "data",
-			Value: fmt.Sprintf("%#x, and the strides reach outside the address space", d.Pointer), Accepted: "memory that exists"}
+			Value:    fmt.Sprintf("%#x, and the strides reach outside the address space", d.Pointer),
+			Accepted: "memory that exists"}
 	}
 	d.Base, d.Size = start, uint64(high-low)
 	return nil
@@ -148,8 +148,7 @@ func leave(token uint64, s backends.Stream, by func(*gobuffer.Memory, backends.S
 	return err
 }
 
-// ReleaseAtOnce is Release where that waits for nobody; else it reports false, and the token is
-// what it was.
+// ReleaseAtOnce is Release where that waits for nobody; else it reports false, and the token is what it was.
 func ReleaseAtOnce(token uint64) (done bool) {
 	defer otherwise(&done)
 	defer Calls.Leave(Calls.Enter())

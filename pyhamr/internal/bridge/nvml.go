@@ -64,8 +64,7 @@ func ready(counted bool) error {
 	return nil
 }
 
-// NVMLSystem returns "driver", "nvml" or "cuda", which are versions, "count" of devices, or "library",
-// its file.
+// NVMLSystem returns "driver", "nvml" or "cuda", which are versions, "count" of devices, or "library", its file.
 func NVMLSystem(what string) (_ Rows, err error) {
 	defer Guard(&err)
 	if err := ready(false); err != nil {
@@ -96,8 +95,7 @@ func NVMLStatus(code int) (_ Rows, err error) {
 // fact is a reply of one value.
 func fact[T any](value T, err error) (Rows, error) { return one(value), err }
 
-// nvmlDevice finds a device: "index:0", "uuid:GPU-…", "bus:0000:01:00.0", or one of a backend's, as
-// "cuda:0".
+// nvmlDevice finds a device: "index:0", "uuid:GPU-…", "bus:0000:01:00.0", or one of a backend's, as "cuda:0".
 func nvmlDevice(device string) (nvml.Device, error) {
 	kind, value, _ := strings.Cut(device, ":")
 	switch kind {
@@ -113,7 +111,9 @@ func nvmlDevice(device string) (nvml.Device, error) {
 	if kind == "index" {
 		return management.DeviceByIndex(number)
 	}
-	id, err := with(kind, number, func(of backends.Identified, device int) (backends.UUID, error) { return of.Identity(device) })
+	id, err := with(kind, number, func(of backends.Identified, device int) (backends.UUID, error) {
+		return of.Identity(device)
+	})
 	if err != nil {
 		return nvml.Device{}, err
 	}
@@ -194,8 +194,8 @@ func clocks(of func(nvml.Clock) (int, error)) (Rows, error) {
 
 func both(now, later bool, err error) (Rows, error) { return one(now, later), err }
 
-// NVMLDevice returns what a device is asked for, by a name of asked. counted asks only between NVMLInit and NVMLShutdown;
-// else the library is initialised for hamr itself.
+// NVMLDevice returns what a device is asked for, by a name of asked. counted asks only between NVMLInit and
+// NVMLShutdown; else the library is initialised for hamr itself.
 func NVMLDevice(counted bool, device, what string) (_ Rows, err error) {
 	defer Guard(&err)
 	ask, ok := asked[what]

@@ -90,12 +90,13 @@ func ResetPeaks() {
 	Runtime.ResetPeaks()
 }
 
-// Pools describes each pool of memory that is kept for reuse: allocator, device, limit or -1, the bytes in use, taken at
-// most, kept and side by side, hits and misses.
+// Pools describes each pool of memory that is kept for reuse: allocator, device, limit or -1, the bytes in use, taken
+// at most, kept and side by side, hits and misses.
 func Pools() (rows Rows, err error) {
 	defer Guard(&err)
 	for _, p := range Runtime.Pools() {
-		rows = append(rows, []any{p.Allocator, p.Device, p.Limit, p.Current, p.Peak, p.Cached, p.LargestFree, p.Hits, p.Misses})
+		rows = append(rows, []any{p.Allocator, p.Device, p.Limit, p.Current, p.Peak, p.Cached, p.LargestFree, p.Hits,
+			p.Misses})
 	}
 	return rows, nil
 }
@@ -136,8 +137,7 @@ func Trim() (err error) {
 	return nil
 }
 
-// PreferredAllocator returns the best allocator on this machine for the host, or else
-// for devices.
+// PreferredAllocator returns the best allocator on this machine for the host, or else for devices.
 func PreferredAllocator(forHost bool) (a backends.Allocator, err error) {
 	defer Guard(&err)
 	if forHost {

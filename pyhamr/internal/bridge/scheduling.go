@@ -62,7 +62,8 @@ func counted(backend string, device, made int) (p hetero.Place, err error) {
 
 // WaitForEvent makes later work on a stream wait for an event of one of the backend's devices, and
 // reports whether it does.
-func WaitForEvent(backend string, device int, s backends.Stream, eventDevice int, e backends.Event) (waits bool, err error) {
+func WaitForEvent(backend string, device int, s backends.Stream, eventDevice int,
+	e backends.Event) (waits bool, err error) {
 	defer Guard(&err)
 	if eventDevice != device {
 		return true, StreamWaitEvent(backend, device, s, e)
@@ -70,8 +71,8 @@ func WaitForEvent(backend string, device int, s backends.Stream, eventDevice int
 	return Scheduler.WaitFor(hetero.Place{Backend: backend, Device: device}, s, e)
 }
 
-// Accelerators returns the devices that work may run on, as restricted by a list with commas between, or by HAMR_ACCELERATORS where that is empty. distinct leaves out those that another runtime
-// before them shows, too.
+// Accelerators returns the devices that work may run on, as restricted by a list with commas between, or by
+// HAMR_ACCELERATORS where that is empty. distinct leaves out those that another runtime before them shows, too.
 func Accelerators(among string, distinct bool) (rows Rows, err error) {
 	defer Guard(&err)
 	places, err := Scheduler.Accelerators(restriction(among)...)
@@ -105,9 +106,8 @@ var watched struct {
 	over map[int][]uint64
 }
 
-// WatchEvent has an eventfd written to when an event is done, or cannot be asked any more: then
-// TakeWatched of the descriptor returns the ticket, unless Unwatch was told that. The caller keeps
-// event and descriptor until then.
+// WatchEvent has an eventfd written to when an event is done, or cannot be asked any more: then TakeWatched of the
+// descriptor returns the ticket, unless Unwatch was told that. The caller keeps event and descriptor until then.
 func WatchEvent(backend string, device int, e backends.Event, descriptor int) (ticket uint64, err error) {
 	defer Guard(&err)
 	w := &watched
@@ -118,7 +118,8 @@ func WatchEvent(backend string, device int, e backends.Event, descriptor int) (t
 	}
 	w.last++
 	ticket = w.last
-	watch, err := Scheduler.Watch(hetero.Place{Backend: backend, Device: device}, e, func(error) { told(ticket, descriptor) })
+	watch, err := Scheduler.Watch(hetero.Place{Backend: backend, Device: device}, e,
+		func(error) { told(ticket, descriptor) })
 	if err != nil {
 		return 0, err
 	}

@@ -90,7 +90,8 @@ func ListObjects(a Asking, which uint32, prefix string, after uint64, most int,
 
 // ObjectFlags is what describe tells: HAMR_STORE_EVICTABLE ….
 func ObjectFlags(info store.Info) (flags int) {
-	return storeEvictable*int(bit(info.Evictable)) | storePinned*int(bit(info.Pinned)) | storeIsSealed*int(bit(info.Sealed))
+	return storeEvictable*int(bit(info.Evictable)) | storePinned*int(bit(info.Pinned)) |
+		storeIsSealed*int(bit(info.Sealed))
 }
 
 // ProblemOf is why an object's metadata, which a server of another version may have taken, cannot be read; or "".

@@ -68,7 +68,8 @@ func TestOnlyWhatMayTakeLongIsInSlices(t *testing.T) {
 	}
 	assert.False(t, long(down), "nobody has asked for a prompt return")
 	d.Flags |= promptFlag
-	assert.True(t, long(movement{to: backends.HIP, from: backends.CUDA, bytes: longBytes}), "between two runtimes, perhaps by way of the host")
+	assert.True(t, long(movement{to: backends.HIP, from: backends.CUDA, bytes: longBytes}),
+		"between two runtimes, perhaps by way of the host")
 	assert.False(t, long(movement{to: backends.CUDAAsync, from: backends.CUDA, bytes: longBytes}), "within one")
 	assert.True(t, long(down))
 	assert.True(t, long(movement{to: backends.CUDA, from: backends.Malloc, bytes: longBytes}))

@@ -21,7 +21,8 @@ func StagingReport(backend string, device int) (Rows, error) {
 // TuneStaging chooses how such copies are made in a direction until the process ends.
 func TuneStaging(backend string, device int, up bool, choice backends.StagingChoice) error {
 	if choice.Threads < 0 {
-		return &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "threads", Value: fmt.Sprint(choice.Threads), Accepted: "a number from 0 on"}
+		return &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "threads", Value: fmt.Sprint(choice.Threads),
+			Accepted: "a number from 0 on"}
 	}
 	return do(backend, device, func(s backends.Stager, device int) error {
 		s.Staging().Tune(device, up, choice)

@@ -253,7 +253,8 @@ const storeAnswersWithin = 100
 
 // getWithin gets an object, and waits for it for so long: 0 is not at all, below 0 for ever. The error is
 // context.DeadlineExceeded where there is none by then.
-func getWithin(ctx context.Context, c *store.Client, id StoreID, unsealed bool, milliseconds int) (*store.Object, error) {
+func getWithin(ctx context.Context, c *store.Client, id StoreID, unsealed bool,
+	milliseconds int) (*store.Object, error) {
 	return waitingFor(ctx, milliseconds, func(ctx context.Context, wait bool) (*store.Object, error) {
 		return c.Get(ctx, id, store.GetOptions{Unsafe: unsealed, Wait: wait})
 	})

@@ -20,8 +20,7 @@ type block struct {
 // list is what a block has to hold besides the struct.
 type list []string
 
-// newBlock has room for a struct of some bytes, lists of pointers and their texts, and
-// further texts.
+// newBlock has room for a struct of some bytes, lists of pointers and their texts, and further texts.
 func newBlock(size uintptr, lists []list, texts ...string) (at unsafe.Pointer, b block) {
 	pointers, bytes := uintptr(0), uintptr(0)
 	for _, l := range lists {
@@ -72,7 +71,8 @@ func failure(err error) *C.hamr_error {
 	}
 	f := bridge.Classify(err)
 	size := unsafe.Sizeof(C.hamr_error{})
-	at, b := newBlock(size+unsafe.Sizeof(C.hamr_holder{})*uintptr(len(f.Holders)), []list{f.Tried}, f.Message, f.Source, f.Name, f.Stack)
+	at, b := newBlock(size+unsafe.Sizeof(C.hamr_holder{})*uintptr(len(f.Holders)), []list{f.Tried}, f.Message, f.Source,
+		f.Name, f.Stack)
 	holders := (*C.hamr_holder)(unsafe.Add(at, size))
 	for i, h := range f.Holders {
 		unsafe.Slice(holders, len(f.Holders))[i] = C.hamr_holder{process: C.int64_t(h.Process), bytes: C.int64_t(h.Bytes)}

@@ -32,7 +32,8 @@ func readList(at unsafe.Pointer) (texts []string) {
 
 func TestAnErrorIsOneBlock(t *testing.T) {
 	require.Nil(t, failure(nil))
-	e := failure(&backends.UnavailableError{Backend: "cuda", Tried: []string{"libcuda.so.1", "", "libcuda.so"}, Reason: "gone"})
+	e := failure(&backends.UnavailableError{Backend: "cuda", Tried: []string{"libcuda.so.1", "", "libcuda.so"},
+		Reason: "gone"})
 	assert.EqualValues(t, 5, e.kind)
 	assert.Equal(t, "cuda", read(unsafe.Pointer(e.source)))
 	assert.Contains(t, read(unsafe.Pointer(e.message)), "gone")

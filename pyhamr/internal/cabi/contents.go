@@ -17,7 +17,8 @@ import (
 // sizes is memory of C's.
 func sizes(name string, values *C.constant_int64, n C.int64_t) ([]int, error) {
 	if n < 0 || n > math.MaxInt32 || (n > 0 && values == nil) {
-		return nil, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: name, Value: fmt.Sprintf("%d entries at %p", n, values),
+		return nil, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: name,
+			Value:    fmt.Sprintf("%d entries at %p", n, values),
 			Accepted: "as many as there are"}
 	}
 	return unsafe.Slice((*int)(unsafe.Pointer(values)), n), nil
@@ -47,7 +48,8 @@ func hamrCopyMany(count C.int64_t, destinations, sources *C.constant_array, tran
 // descriptors is memory of C's.
 func descriptors(name string, list *C.constant_array, n C.int64_t) ([]*bridge.Descriptor, error) {
 	if n < 0 || n > math.MaxInt32 || (n > 0 && list == nil) {
-		return nil, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: name, Value: fmt.Sprintf("%d arrays at %p", n, list),
+		return nil, &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: name,
+			Value:    fmt.Sprintf("%d arrays at %p", n, list),
 			Accepted: "as many as there are"}
 	}
 	return unsafe.Slice((**bridge.Descriptor)(unsafe.Pointer(list)), n), nil

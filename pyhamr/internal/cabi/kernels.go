@@ -50,12 +50,14 @@ func hamrGetKernel(module C.uint64_t, name *C.constant_char, device C.int32_t, k
 }
 
 //export hamrLaunch
-func hamrLaunch(kernel C.uint64_t, shape *C.hamr_shape, stream C.uint64_t, mayEnd, count C.int32_t, arguments *C.hamr_argument) *C.hamr_error {
+func hamrLaunch(kernel C.uint64_t, shape *C.hamr_shape, stream C.uint64_t, mayEnd, count C.int32_t,
+	arguments *C.hamr_argument) *C.hamr_error {
 	s := backends.LaunchShape{Shared: uint32(shape.shared)}
 	for axis := range 3 {
 		s.Grid[axis], s.Block[axis] = uint32(shape.grid[axis]), uint32(shape.block[axis])
 	}
-	return failure(bridge.Launch(uint64(kernel), s, backends.Stream(stream), mayEnd != 0, unsafe.Slice((*bridge.Argument)(unsafe.Pointer(arguments)), count)))
+	return failure(bridge.Launch(uint64(kernel), s, backends.Stream(stream), mayEnd != 0,
+		unsafe.Slice((*bridge.Argument)(unsafe.Pointer(arguments)), count)))
 }
 
 //export hamrCompile
@@ -73,7 +75,8 @@ func hamrCompile(backend *C.constant_char, source *C.hamr_source, code **C.hamr_
 	behindText := behindImage + uintptr(len(text)) + 1
 	at := C.calloc(1, C.size_t(behindText+uintptr(len(log))+1))
 	made := (*C.hamr_code)(at)
-	*made = C.hamr_code{image: unsafe.Add(at, size), size: C.int64_t(len(image)), log: (*C.char)(unsafe.Add(at, behindText)),
+	*made = C.hamr_code{image: unsafe.Add(at, size), size: C.int64_t(len(image)),
+		log:  (*C.char)(unsafe.Add(at, behindText)),
 		text: (*C.char)(unsafe.Add(at, behindImage))}
 	copy(unsafe.Slice((*byte)(made.image), len(image)), image)
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(made.text)), len(text)), text)

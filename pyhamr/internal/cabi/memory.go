@@ -45,7 +45,8 @@ func complain(err error) {
 //export hamrLocate
 func hamrLocate(address C.uint64_t, found *C.hamr_location) *C.hamr_error {
 	l, err := bridge.Locate(uint64(address))
-	*found = C.hamr_location{base: C.uint64_t(l.Base), size: C.int64_t(l.Size), allocator: C.int32_t(l.Allocator), device: C.int32_t(l.Device)}
+	*found = C.hamr_location{base: C.uint64_t(l.Base), size: C.int64_t(l.Size), allocator: C.int32_t(l.Allocator),
+		device: C.int32_t(l.Device)}
 	return failure(err)
 }
 

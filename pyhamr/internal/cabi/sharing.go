@@ -17,9 +17,11 @@ var (
 )
 
 //export hamrOpenElements
-func hamrOpenElements(frame *C.constant_void, bytes C.int64_t, count C.int32_t, descriptors *C.constant_int32, result *C.hamr_array, opened *C.hamr_opened_elements) *C.hamr_error {
+func hamrOpenElements(frame *C.constant_void, bytes C.int64_t, count C.int32_t, descriptors *C.constant_int32,
+	result *C.hamr_array, opened *C.hamr_opened_elements) *C.hamr_error {
 	if bytes < 0 || count < 0 {
-		return failure(&gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "bytes and count", Value: "less than 0", Accepted: "as many as there are"})
+		return failure(&gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "bytes and count", Value: "less than 0",
+			Accepted: "as many as there are"})
 	}
 	lent := unsafe.Slice((*byte)(unsafe.Pointer(frame)), bytes)
 	numbers := unsafe.Slice((*int32)(unsafe.Pointer(descriptors)), count)

@@ -37,7 +37,9 @@ __attribute__((constructor(101))) static void before_go(void) {
     files_known = getrlimit(RLIMIT_NOFILE, &files) == 0;
 }
 
-static int has_handler(const struct sigaction *action) { return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN; }
+static int has_handler(const struct sigaction *action) {
+    return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
+}
 
 /* After it, as the linker takes what Go made first. The build turns off what Go uses SIGURG for. What is
  * ignored stays ignored in programs that this one starts, other than what Go's handler does nothing about. */

@@ -26,7 +26,8 @@ import (
 	"hamr/pyhamr/internal/cabi"
 )
 
-// hamrCore gives out cabi's table, and where the core says that it is being traced, and that memory is checked and watched.
+// hamrCore gives out cabi's table, and where the core says that it is being traced, and that memory is checked and
+// watched.
 //
 //export hamrCore
 func hamrCore(tracing, checking, watching *C.uint64_t, configured *C.int32_t) *C.hamr_functions {
@@ -52,7 +53,8 @@ func hamrLimitKept(bytes C.int64_t) *C.hamr_error {
 
 //export hamrLimitLibrary
 func hamrLimitLibrary(library, backend *C.char, device C.int32_t, bytes C.int64_t) *C.hamr_error {
-	return (*C.hamr_error)(cabi.Failure(bridge.LimitLibrary(C.GoString(library), C.GoString(backend), int(device), int64(bytes))))
+	return (*C.hamr_error)(cabi.Failure(
+		bridge.LimitLibrary(C.GoString(library), C.GoString(backend), int(device), int64(bytes))))
 }
 
 func init() {

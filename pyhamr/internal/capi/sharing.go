@@ -17,7 +17,8 @@ func described(array *C.hamr_array) *bridge.Descriptor {
 }
 
 //export hamrOpenFrame
-func hamrOpenFrame(frame unsafe.Pointer, bytes C.size_t, descriptors *C.int, count C.int32_t, result *C.hamr_array) *C.hamr_error {
+func hamrOpenFrame(frame unsafe.Pointer, bytes C.size_t, descriptors *C.int, count C.int32_t,
+	result *C.hamr_array) *C.hamr_error {
 	list := make([]int, count)
 	for i, number := range unsafe.Slice(descriptors, count) {
 		list[i] = int(number)

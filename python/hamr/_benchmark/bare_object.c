@@ -46,7 +46,8 @@ static int hear(int connection, int *descriptor) {
     char word;
     struct iovec part = {&word, 1};
     rights control;
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
     if (recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != 1) return UNKNOWN_ERROR;
     if (!descriptor) return 0;
     struct cmsghdr *head = CMSG_FIRSTHDR(&message);
@@ -57,7 +58,8 @@ static int hear(int connection, int *descriptor) {
 
 enum { MOST_TOGETHER = 64 };
 
-/* The server: it is given so much memory in each round, and then told that one is sealed and asked for it, one after the other. */
+/* The server: it is given so much memory in each round, and then told that one is sealed and asked for it, one
+ * after the other. */
 int serve(int maker, int getter, int rounds, int together) {
     if (together > MOST_TOGETHER) return UNKNOWN_ERROR;
     for (int round = 0; round < rounds; round++) {
@@ -86,7 +88,8 @@ int give(int server, int descriptor) {
 }
 
 /* times: when it began, when the driver had answered, and when the server had. */
-int seal(set_access open, int server, int other, uint64_t address, size_t bytes, const access_to *reading, int64_t times[3]) {
+int seal(set_access open, int server, int other, uint64_t address, size_t bytes, const access_to *reading,
+         int64_t times[3]) {
     times[0] = now();
     int code = open(address, bytes, reading, 1);
     times[1] = now();
@@ -96,9 +99,10 @@ int seal(set_access open, int server, int other, uint64_t address, size_t bytes,
     return code ? code : tell(other, -1);
 }
 
-/* functions: to import, reserve, map and open. found: the handle and the address. times: when the message was there, when the
-   server had answered, when the driver had imported the memory, and when it was mapped. */
-int get(void *const functions[4], int server, int other, size_t bytes, const access_to *reading, uint64_t found[2], int64_t times[4]) {
+/* functions: to import, reserve, map and open. found: the handle and the address. times: when the message was there,
+ * when the server had answered, when the driver had imported the memory, and when it was mapped. */
+int get(void *const functions[4], int server, int other, size_t bytes, const access_to *reading, uint64_t found[2],
+        int64_t times[4]) {
     int descriptor;
     int code = hear(other, NULL);
     times[0] = now();

@@ -1,5 +1,5 @@
-/* hamr_access to device memory with steps: elements that lie one after the other, for the host and for the device, which
- * are the buffer's again at the release; or the elements in place, for code that reads the strides. */
+/* hamr_access to device memory with steps: elements that lie one after the other, for the host and for the device,
+ * which are the buffer's again at the release; or the elements in place, for code that reads the strides. */
 #include "driver.h"
 
 #define ROWS 3
@@ -43,7 +43,8 @@ static hamr_buffer *lent(const hamr_handle *handle) {
     const hamr_info *info = hamr_handle_info(handle);
     hamr_place place = {info->allocator, info->device, info->stream, HAMR_ASYNC, 0};
     hamr_buffer *made;
-    OK(hamr_adopt(&made, hamr_handle_data(handle), info->element, info->ndim, info->shape, info->strides, &place, 0, NULL, NULL));
+    OK(hamr_adopt(&made, hamr_handle_data(handle), info->element, info->ndim, info->shape, info->strides, &place, 0,
+                  NULL, NULL));
     return made;
 }
 
@@ -92,8 +93,10 @@ static void strided(hamr_buffer *whole, hamr_buffer *view) {
     for (int i = 0; i < 4; i++) {
         OK(hamr_access(view, HAMR_CUDA, 0, modes[i] | HAMR_STRIDED, &handle));
         const hamr_info *info = hamr_handle_info(handle);
-        TRUE(!(info->flags & HAMR_INFO_TEMPORARY) && info->strides[0] == COLUMNS * sizeof(double) && info->strides[1] == -2 * (int64_t)sizeof(double));
-        TRUE(hamr_handle_data(handle) == hamr_data(view) && hamr_data(view) == (char *)hamr_data(whole) + 3 * sizeof(double));
+        TRUE(!(info->flags & HAMR_INFO_TEMPORARY) && info->strides[0] == COLUMNS * sizeof(double) &&
+             info->strides[1] == -2 * (int64_t)sizeof(double));
+        TRUE(hamr_handle_data(handle) == hamr_data(view) &&
+             hamr_data(view) == (char *)hamr_data(whole) + 3 * sizeof(double));
         if (i % 2) {
             hamr_buffer *elements = lent(handle);
             const double value = 1000 + i;

@@ -74,7 +74,8 @@ int main(int count, char **arguments) {
     TRUE(pthread_create(&thread, NULL, work, NULL) == 0);
     TRUE(PyRun_SimpleString("try:\n    hamr.Buffer(-1)\nexcept ValueError:\n    pass\n"
                             "kept = [hamr.Buffer(1000, 'float64', fill=i) for i in range(5)]\n"
-                            "def work():\n    for i in range(200):\n        hamr.Buffer(10, fill=1).get_host_accessible()\n"
+                            "def work():\n    for i in range(200):\n"
+                            "        hamr.Buffer(10, fill=1).get_host_accessible()\n"
                             "threads = [threading.Thread(target=work) for _ in range(2)]\n"
                             "[t.start() for t in threads]\n[t.join() for t in threads]\n") == 0);
     stop = 1;

@@ -138,7 +138,8 @@ static void sharing(void) {
     TRUE(has(a, "{}") && hamr_size(a) == 0);
     OK(hamr_release(a));
     n = 4;
-    OK(hamr_adopt(&a, malloc(16), HAMR_INT32, 1, &n, NULL, &place, HAMR_ADOPT_TAKE, NULL, NULL)); /* freed by malloc's allocator */
+    /* malloc's allocator frees it. */
+    OK(hamr_adopt(&a, malloc(16), HAMR_INT32, 1, &n, NULL, &place, HAMR_ADOPT_TAKE, NULL, NULL));
     OK(hamr_locate(hamr_data(a), &found));
     TRUE(found.allocator == HAMR_UNKNOWN_ALLOCATOR);
     OK(hamr_release(a));
@@ -177,7 +178,8 @@ static void machine(void) {
     TRUE(n == 0);
     OK(hamr_preferred_allocator(1, &allocator));
     TRUE(hamr_allocator_name(allocator) && !hamr_allocator_name(-5));
-    TRUE(strcmp(hamr_element_name(HAMR_FLOAT32), "float32") == 0 && hamr_element_size(HAMR_FLOAT32) == 4 && !hamr_element_size(99));
+    TRUE(strcmp(hamr_element_name(HAMR_FLOAT32), "float32") == 0 && hamr_element_size(HAMR_FLOAT32) == 4 &&
+         !hamr_element_size(99));
     OK(hamr_configure("HAMR_TEST_OF_C", "1"));
     OK(hamr_set_verbose(0));
     OK(hamr_trim());

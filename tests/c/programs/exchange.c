@@ -16,8 +16,10 @@ static PyObject *facts(PyObject *module, PyObject *object) {
         PyTuple_SetItem(shape, i, PyLong_FromLongLong(info->shape[i]));
         PyTuple_SetItem(strides, i, PyLong_FromLongLong(info->strides[i]));
     }
-    PyObject *result = Py_BuildValue("(KsiiiKiNN)", (unsigned long long)(uintptr_t)hamr_data(buffer), hamr_element_name(info->element), info->allocator, info->device,
-                                     info->transfer, (unsigned long long)(uintptr_t)info->stream, (int)(info->flags & HAMR_INFO_READ_ONLY), shape, strides);
+    PyObject *result = Py_BuildValue("(KsiiiKiNN)", (unsigned long long)(uintptr_t)hamr_data(buffer),
+                                     hamr_element_name(info->element), info->allocator, info->device, info->transfer,
+                                     (unsigned long long)(uintptr_t)info->stream,
+                                     (int)(info->flags & HAMR_INFO_READ_ONLY), shape, strides);
     hamr_release(buffer);
     return result;
 }

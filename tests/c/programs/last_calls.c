@@ -52,12 +52,15 @@ static void taken(void) {
     void *memory = info->address;
     TRUE(info->flags & HAMR_INFO_ADDRESS && memory && memory == hamr_data(buffer));
     OK(hamr_take(buffer, &made));
-    TRUE(hamr_info_of(buffer) == info && info->size == 0 && info->ndim == 1 && !info->address && !hamr_data(buffer) && !info->capacity);
-    TRUE(hamr_info_of(made)->ndim == 6 && hamr_info_of(made)->shape[5] == 2 && hamr_info_of(made)->size == 4 && hamr_info_of(made)->address == memory);
+    TRUE(hamr_info_of(buffer) == info && info->size == 0 && info->ndim == 1 && !info->address && !hamr_data(buffer) &&
+         !info->capacity);
+    TRUE(hamr_info_of(made)->ndim == 6 && hamr_info_of(made)->shape[5] == 2 && hamr_info_of(made)->size == 4 &&
+         hamr_info_of(made)->address == memory);
     OK(hamr_take(buffer, &more)); /* of nothing */
     TRUE(hamr_info_of(more)->size == 0);
     OK(hamr_resize(buffer, 1, &two, &one));
-    TRUE(hamr_info_of(buffer) == info && info->size == 2 && info->address == hamr_data(buffer) && ((double *)info->address)[1] == 1);
+    TRUE(hamr_info_of(buffer) == info && info->size == 2 && info->address == hamr_data(buffer) &&
+         ((double *)info->address)[1] == 1);
     FAILS(hamr_take(NULL, &more), HAMR_ERROR_VALUE, "buffer is NULL");
     FAILS(hamr_take(buffer, NULL), HAMR_ERROR_VALUE, "made is NULL");
     OK(hamr_release(made));

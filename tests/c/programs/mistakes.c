@@ -12,7 +12,8 @@ int main(void) {
     hamr_handle *others[40], *handle;
     hamr_stream *stream;
     hamr_failure failure;
-    int64_t n = 4, less = -4, still[3] = {0, 0, 0}, huge[3] = {(int64_t)1 << 31, (int64_t)1 << 31, 4}, much = (int64_t)1 << 46;
+    int64_t n = 4, less = -4, still[3] = {0, 0, 0}, huge[3] = {(int64_t)1 << 31, (int64_t)1 << 31, 4};
+    int64_t much = (int64_t)1 << 46;
     int64_t windows[2] = {3, 2}, ones[2] = {1, 1}, nothing[2] = {0, 3}, far[2] = {1, INT64_MAX / 2 + 1};
     int32_t count, value = 300;
     hamr_place place = {HAMR_ALLOCATOR_MALLOC, -1, NULL, HAMR_SYNC, 0};
@@ -28,7 +29,8 @@ int main(void) {
     FAILS(hamr_create(&b, HAMR_FLOAT64, 3, huge, NULL, NULL), HAMR_ERROR_VALUE, "shape");
     FAILS(hamr_create(&b, HAMR_FLOAT64, 1, &much, NULL, NULL), HAMR_ERROR_MEMORY, "562949953421312");
     hamr_last_failure(&failure);
-    TRUE(failure.status == HAMR_ERROR_MEMORY && failure.size == much * 8 && failure.code == -1 && strcmp(failure.source, "malloc") == 0);
+    TRUE(failure.status == HAMR_ERROR_MEMORY && failure.size == much * 8 && failure.code == -1 &&
+         strcmp(failure.source, "malloc") == 0);
     place.allocator = 77;
     FAILS(hamr_create(&b, HAMR_UINT8, 1, &n, &place, NULL), HAMR_ERROR_VALUE, "allocator is 77");
     place.allocator = HAMR_ALLOCATOR_MALLOC;
@@ -38,7 +40,8 @@ int main(void) {
     FAILS(hamr_adopt(&b, NULL, HAMR_UINT8, 1, &n, NULL, NULL, 0, never, NULL), HAMR_ERROR_VALUE, "NULL");
     FAILS(hamr_adopt(&b, &n, HAMR_UINT8, 1, &less, NULL, NULL, 0, never, NULL), HAMR_ERROR_VALUE, "-4");
     FAILS(hamr_adopt(&b, &n, HAMR_FLOAT64, 3, huge, NULL, NULL, 0, never, NULL), HAMR_ERROR_VALUE, "shape");
-    FAILS(hamr_adopt(&b, &n, HAMR_UINT8, 1, &n, NULL, NULL, HAMR_ADOPT_TAKE, never, NULL), HAMR_ERROR_VALUE, "a deleter");
+    FAILS(hamr_adopt(&b, &n, HAMR_UINT8, 1, &n, NULL, NULL, HAMR_ADOPT_TAKE, never, NULL), HAMR_ERROR_VALUE,
+          "a deleter");
     FAILS(hamr_adopt(&b, &n, HAMR_UINT8, 1, &n, NULL, NULL, 64, never, NULL), HAMR_ERROR_VALUE, "0x40");
 
     FAILS(hamr_resize(a, 1, &less, NULL), HAMR_ERROR_VALUE, "-4");

@@ -54,7 +54,8 @@ static void work_once(void) {
     OK(hamr_reshape(field, &view, 2, shape, 0));
     hamr_usage rows[HAMR_ALLOCATOR_COUNT];
     TRUE(hamr_memory_usage(rows, HAMR_ALLOCATOR_COUNT) > 0);
-    for (int i = 0; i < 20; i++) TRUE(hamr_set_values(small, 900, HAMR_INT8, "abc", 3) == HAMR_ERROR_INDEX); /* in Go for long */
+    for (int i = 0; i < 20; i++) /* these spend long in Go */
+        TRUE(hamr_set_values(small, 900, HAMR_INT8, "abc", 3) == HAMR_ERROR_INDEX);
     OK(hamr_release(view));
     OK(hamr_release(field));
     OK(hamr_release(small));
@@ -203,7 +204,8 @@ static void traps(void) {
     float least = 0;
     TRUE(feenableexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW) >= 0);
     hamr_buffer *wide = of_doubles(200000, 1e300);
-    FAILS(hamr_get_values(wide, 0, HAMR_FLOAT32, &least, 1), HAMR_ERROR_VALUE, "floating-point exceptions trap in this thread (feenableexcept");
+    FAILS(hamr_get_values(wide, 0, HAMR_FLOAT32, &least, 1), HAMR_ERROR_VALUE,
+          "floating-point exceptions trap in this thread (feenableexcept");
     OK(hamr_get_values(wide, 0, HAMR_FLOAT64, values, 200000));
     TRUE(values[199999] == 1e300);
     for (int i = 0; i < 200; i++) { /* Go collects its garbage meanwhile */

@@ -1,4 +1,5 @@
-/* hamr/store.h: one program is the server, a client of it and, as another process, a second client. Its argument is the socket's path. */
+/* hamr/store.h: one program is the server, a client of it and, as another process, a second client. Its argument is the
+ * socket's path. */
 #define _GNU_SOURCE
 #include "check.h"
 #include "hamr/store.h"
@@ -46,14 +47,16 @@ static void objects(void) {
     TRUE(hamr_data(found) == hamr_data(sealed)); /* the same process has it mapped once */
     FAILS(hamr_fill(found, HAMR_FLOAT64, "\0\0\0\0\0\0\0\0"), HAMR_ERROR_VALUE, "read-only");
     OK(hamr_create_mirror(found, 0, &mirror));
-    TRUE(((const double *)hamr_mirror_data(mirror))[MUCH - 1] == 1.5 && hamr_mirror_info(mirror)->flags & HAMR_INFO_READ_ONLY);
+    TRUE(((const double *)hamr_mirror_data(mirror))[MUCH - 1] == 1.5 &&
+         hamr_mirror_info(mirror)->flags & HAMR_INFO_READ_ONLY);
     OK(hamr_release_mirror(mirror));
     FAILS(hamr_release_mirror(mirror), HAMR_ERROR_RELEASED, "released before");
     OK(hamr_create_mirror(found, 1, &mirror));
     OK(hamr_abandon_mirror(mirror));
     FAILS(hamr_create_mirror(NULL, 1, &mirror), HAMR_ERROR_VALUE, "buffer is NULL");
     OK(hamr_store_describe(store, &id, &info));
-    TRUE(same(&info.id, &id) && info.bytes == MUCH * 8 && info.leases >= 1 && info.element == HAMR_FLOAT64 && info.ndim == 1 && info.shape[0] == MUCH);
+    TRUE(same(&info.id, &id) && info.bytes == MUCH * 8 && info.leases >= 1 && info.element == HAMR_FLOAT64 &&
+         info.ndim == 1 && info.shape[0] == MUCH);
     TRUE(info.flags == (HAMR_STORE_PINNED | HAMR_STORE_SEALED) && !info.device[0]);
     OK(hamr_store_metadata(store, &id, &text, &bytes));
     TRUE(strcmp(text, "{\"step\": 7}") == 0 && bytes == strlen(text));
@@ -61,7 +64,8 @@ static void objects(void) {
     hamr_store_id_text(&id, digits);
     TRUE(hamr_store_id_parse(digits, &other) && same(&id, &other));
     digits[3] = 'x';
-    TRUE(!hamr_store_id_parse(digits, &other) && !hamr_store_id_parse("12", &other) && !hamr_store_id_parse(NULL, &other));
+    TRUE(!hamr_store_id_parse(digits, &other) && !hamr_store_id_parse("12", &other) &&
+         !hamr_store_id_parse(NULL, &other));
 
     /* The lease is that of all who share the memory. */
     OK(hamr_release(sealed));
@@ -250,11 +254,13 @@ static void mistakes(const char *path) {
     OK(hamr_store_close(none));
     do OK(hamr_store_exists(store, &id, &there, NULL));
     while (there);
-    FAILS(hamr_store_create(store, HAMR_INT8, 1, &n, NULL, 0, "{}", (size_t)1 << 40, &builder), HAMR_ERROR_VALUE, "1099511627776");
+    FAILS(hamr_store_create(store, HAMR_INT8, 1, &n, NULL, 0, "{}", (size_t)1 << 40, &builder), HAMR_ERROR_VALUE,
+          "1099511627776");
     FAILS(hamr_store_wait(store, &unknown, INT64_MAX, 2, 0, &id, &number), HAMR_ERROR_VALUE, "0 ... 4000");
     FAILS(hamr_store_create(store, HAMR_INT8, 1, &n, NULL, 0, "no JSON", 7, &builder), HAMR_ERROR_VALUE, "metadata");
     place.allocator = 77;
-    FAILS(hamr_store_create(store, HAMR_INT8, 1, &n, &place, 0, NULL, 0, &builder), HAMR_ERROR_VALUE, "allocator is 77");
+    FAILS(hamr_store_create(store, HAMR_INT8, 1, &n, &place, 0, NULL, 0, &builder), HAMR_ERROR_VALUE,
+          "allocator is 77");
     FAILS(hamr_store_create(store, HAMR_FLOAT64, 1, &much, NULL, 0, NULL, 0, &builder), HAMR_ERROR_FULL, "host");
     hamr_last_failure(&failure);
     TRUE(failure.status == HAMR_ERROR_FULL && failure.size >= much * 8 && strcmp(failure.source, "host") == 0);
@@ -315,7 +321,8 @@ static void share(int type, uint32_t flags) {
     pid_t child = fork();
     if (!child) {
         OK(hamr_open_shared(ends[1], &found));
-        TRUE(hamr_size(found) == MUCH && first_of(found) == 1 && !(hamr_info_of(found)->flags & HAMR_INFO_READ_ONLY) == !(flags & HAMR_SHARE_READ_ONLY));
+        TRUE(hamr_size(found) == MUCH && first_of(found) == 1 &&
+             !(hamr_info_of(found)->flags & HAMR_INFO_READ_ONLY) == !(flags & HAMR_SHARE_READ_ONLY));
         if (!(flags & HAMR_SHARE_READ_ONLY)) OK(hamr_fill(found, HAMR_FLOAT64, &two));
         OK(hamr_release(found));
         close(ends[0]);

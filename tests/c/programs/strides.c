@@ -85,7 +85,8 @@ static void keeps_out(hamr_buffer *view, hamr_buffer *whole) {
 static void in_order(hamr_buffer *whole) {
     hamr_handle *handle;
     hamr_buffer *row, *none, *single;
-    const int64_t two[2] = {2, 4}, strides[2] = {32, 8}, empty[2] = {0, 2}, odd[2] = {7, 3}, one[2] = {1, 4}, far[2] = {800, 8};
+    const int64_t two[2] = {2, 4}, strides[2] = {32, 8}, empty[2] = {0, 2}, odd[2] = {7, 3};
+    const int64_t one[2] = {1, 4}, far[2] = {800, 8};
     OK(hamr_view(whole, &row, 32, 0, 2, two, strides));
     OK(hamr_view(whole, &none, 0, 0, 2, empty, odd));
     OK(hamr_view(whole, &single, 32, 0, 2, one, far));
@@ -121,7 +122,8 @@ static void repeated(hamr_buffer *whole) {
     OK(hamr_access(twice, HAMR_HOST, HAMR_CURRENT_DEVICE, HAMR_READ, &handle));
     TRUE(sum_of(handle) == 2 * (0 + 1 + 2 + 3));
     OK(hamr_release_handle(handle));
-    FAILS(hamr_access(twice, HAMR_HOST, HAMR_CURRENT_DEVICE, HAMR_READ_WRITE, &handle), HAMR_ERROR_VALUE, "lie on each other");
+    FAILS(hamr_access(twice, HAMR_HOST, HAMR_CURRENT_DEVICE, HAMR_READ_WRITE, &handle), HAMR_ERROR_VALUE,
+          "lie on each other");
     OK(hamr_release(twice));
 }
 

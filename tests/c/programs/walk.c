@@ -102,7 +102,8 @@ static void deleter(void *data, void *context) {
 }
 
 static void make(walk *w, slot *s) {
-    static const int32_t allocators[] = {HAMR_ALLOCATOR_MALLOC, HAMR_ALLOCATOR_CPP, HAMR_ALLOCATOR_CUDA, HAMR_ALLOCATOR_CUDA_ASYNC, HAMR_ALLOCATOR_CUDA_HOST};
+    static const int32_t allocators[] = {HAMR_ALLOCATOR_MALLOC, HAMR_ALLOCATOR_CPP, HAMR_ALLOCATOR_CUDA,
+                                         HAMR_ALLOCATOR_CUDA_ASYNC, HAMR_ALLOCATOR_CUDA_HOST};
     hamr_place place = {allocators[below(w, devices ? 5 : 2)], devices ? below(w, 2) : -1, NULL, below(w, 3), 0};
     int32_t value = below(w, 1000);
     end(s);
@@ -119,7 +120,8 @@ static void make(walk *w, slot *s) {
     int32_t *memory = (int32_t *)malloc(MOST * sizeof *memory);
     TRUE(memory != NULL);
     for (int64_t i = 0; i < n; i++) memory[i] = value;
-    FAILS(hamr_adopt(&s->buffer, memory, HAMR_INT32, s->ndim, s->shape, NULL, NULL, HAMR_ADOPT_TAKE, deleter, memory), HAMR_ERROR_VALUE, "deleter");
+    FAILS(hamr_adopt(&s->buffer, memory, HAMR_INT32, s->ndim, s->shape, NULL, NULL, HAMR_ADOPT_TAKE, deleter, memory),
+          HAMR_ERROR_VALUE, "deleter");
     OK(hamr_adopt(&s->buffer, memory, HAMR_INT32, s->ndim, s->shape, NULL, NULL, 0, deleter, memory));
     __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED);
 }
@@ -129,7 +131,8 @@ static void view(walk *w, const slot *s, slot *to) {
     slot now = *s;
     int64_t bytes[2], offset;
     for (int i = 0; i < s->ndim; i++) {
-        int64_t start = below(w, (int)s->shape[i] + 1), step = 1 + below(w, 3), n = (s->shape[i] - start + step - 1) / step;
+        int64_t start = below(w, (int)s->shape[i] + 1), step = 1 + below(w, 3);
+        int64_t n = (s->shape[i] - start + step - 1) / step;
         now.first += start * s->strides[i];
         if (n && below(w, 2)) {
             now.first += (n - 1) * step * s->strides[i];
@@ -166,7 +169,8 @@ static void reshape(walk *w, const slot *s, slot *to) {
 static int32_t *reached(hamr_handle *handle, const slot *s, int64_t i) {
     const hamr_info *info = hamr_handle_info(handle);
     int64_t row = s->ndim == 2 ? i / s->shape[1] : i, column = s->ndim == 2 ? i % s->shape[1] : 0;
-    return (int32_t *)(void *)((char *)hamr_handle_data(handle) + row * info->strides[0] + (s->ndim == 2 ? column * info->strides[1] : 0));
+    int64_t offset = row * info->strides[0] + (s->ndim == 2 ? column * info->strides[1] : 0);
+    return (int32_t *)(void *)((char *)hamr_handle_data(handle) + offset);
 }
 
 static void access_host(walk *w, slot *s) {
@@ -188,7 +192,8 @@ static void access_host(walk *w, slot *s) {
 static void look(walk *w) {
     if (!w->plain) return;
     int own = (hamr_handle_info(w->plain)->flags & HAMR_INFO_TEMPORARY) != 0;
-    for (int64_t i = 0; i < size_of(&w->as); i++) TRUE(*reached(w->plain, &w->as, i) == (own ? w->seen[i] : *at(&w->as, i)));
+    for (int64_t i = 0; i < size_of(&w->as); i++)
+        TRUE(*reached(w->plain, &w->as, i) == (own ? w->seen[i] : *at(&w->as, i)));
     if (below(w, 3)) return;
     OK(hamr_release_handle(w->plain));
     give_up(w->as.in);
@@ -228,7 +233,8 @@ static void over_dlpack(walk *w, const slot *s, slot *to) {
 
 static void contents(walk *w, slot *s) {
     int32_t values[MOST];
-    int64_t n = size_of(s), start = below(w, (int)n + 1), count = below(w, (int)(n - start) + 1), wanted = below(w, MOST);
+    int64_t n = size_of(s), start = below(w, (int)n + 1), count = below(w, (int)(n - start) + 1);
+    int64_t wanted = below(w, MOST);
     for (int64_t i = 0; i < count; i++) values[i] = below(w, 1000);
     FAILS(hamr_set_values(s->buffer, start, HAMR_INT32, values, n - start + 1), HAMR_ERROR_INDEX, "accepted");
     switch (below(w, 5)) {
@@ -316,7 +322,8 @@ int main(int count, char **arguments) {
     for (int i = 0; i < THREADS; i++) TRUE(pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i) == 0);
     for (int i = 0; i < THREADS; i++) TRUE(pthread_join(threads[i], NULL) == 0);
     TRUE(ended == made);
-    for (int32_t i = hamr_memory_usage(rows, HAMR_ALLOCATOR_COUNT); i-- > 0;) TRUE(rows[i].live == 0 && rows[i].adopted == 0);
+    for (int32_t i = hamr_memory_usage(rows, HAMR_ALLOCATOR_COUNT); i-- > 0;)
+        TRUE(rows[i].live == 0 && rows[i].adopted == 0);
     if (devices) look_at_the_driver(arguments[3]);
     puts("the model holds");
     return 0;

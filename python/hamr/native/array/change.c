@@ -1,9 +1,8 @@
 /* Changes of a buffer's contents, one after the other.
  *
- * What a change calls lets other threads run, and it ends by making the buffer what the
- * call has described, so nobody else may change the buffer meanwhile. Nothing here runs
- * Python code between the two: a finaliser there that changes this buffer would be undone,
- * and one that changes another's could wait for a thread that waits for this one. */
+ * What a change calls lets other threads run, and it ends by making the buffer what the call has described, so nobody
+ * else may change the buffer meanwhile. Nothing here runs Python code between the two: a finaliser there that changes
+ * this buffer would be undone, and one that changes another's could wait for a thread that waits for this one. */
 #include "array/change.h"
 
 #include "array/array.h"
@@ -144,7 +143,8 @@ PyObject *change_write(PyObject *object, Array *other) {
     return change_make(object, &change);
 }
 
-static hamr_error *write_bytes(const hamr_functions *functions, Change *change, hamr_array *array, hamr_array *becomes) {
+static hamr_error *write_bytes(const hamr_functions *functions, Change *change, hamr_array *array,
+                               hamr_array *becomes) {
     (void)becomes;
     return functions->write_bytes(array, change->bytes->buf, change->bytes->len, &change->done);
 }

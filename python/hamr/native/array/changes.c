@@ -5,7 +5,8 @@
 #include "base/numbers.h"
 #include "base/python.h"
 
-static hamr_error *apply_reserve(const hamr_functions *functions, Change *change, hamr_array *array, hamr_array *becomes) {
+static hamr_error *apply_reserve(const hamr_functions *functions, Change *change, hamr_array *array,
+                                 hamr_array *becomes) {
     (void)change;
     return functions->reserve(array, change->numbers[0], change->other ? &change->other->array : NULL, becomes);
 }
@@ -22,7 +23,8 @@ static PyObject *reserve(PyObject *module, PyObject *const *arguments, Py_ssize_
     return change_make(arguments[0], &change);
 }
 
-static hamr_error *apply_resize(const hamr_functions *functions, Change *change, hamr_array *array, hamr_array *becomes) {
+static hamr_error *apply_resize(const hamr_functions *functions, Change *change, hamr_array *array,
+                                hamr_array *becomes) {
     (void)change;
     return functions->resize(array, change->ndim, change->shape, change->other ? &change->other->array : NULL, becomes);
 }
@@ -39,7 +41,8 @@ static PyObject *resize(PyObject *module, PyObject *const *arguments, Py_ssize_t
     return change_make(arguments[0], &change);
 }
 
-static hamr_error *apply_append(const hamr_functions *functions, Change *change, hamr_array *array, hamr_array *becomes) {
+static hamr_error *apply_append(const hamr_functions *functions, Change *change, hamr_array *array,
+                                hamr_array *becomes) {
     (void)change;
     return functions->append(array, change->other ? &change->other->array : NULL, becomes);
 }
@@ -55,7 +58,8 @@ static PyObject *append(PyObject *module, PyObject *const *arguments, Py_ssize_t
     return change_make(arguments[0], &change);
 }
 
-static hamr_error *apply_assign(const hamr_functions *functions, Change *change, hamr_array *array, hamr_array *becomes) {
+static hamr_error *apply_assign(const hamr_functions *functions, Change *change, hamr_array *array,
+                                hamr_array *becomes) {
     (void)change;
     return functions->assign(array, change->other ? &change->other->array : NULL, becomes);
 }
@@ -71,7 +75,8 @@ static PyObject *assign(PyObject *module, PyObject *const *arguments, Py_ssize_t
     return change_make(arguments[0], &change);
 }
 
-static hamr_error *apply_set_elements(const hamr_functions *functions, Change *change, hamr_array *array, hamr_array *becomes) {
+static hamr_error *apply_set_elements(const hamr_functions *functions, Change *change, hamr_array *array,
+                                      hamr_array *becomes) {
     (void)change;
     return functions->set_elements(array, change->numbers[0], change->other ? &change->other->array : NULL, change->numbers[1], change->numbers[2], becomes);
 }
@@ -90,7 +95,8 @@ static PyObject *set_elements(PyObject *module, PyObject *const *arguments, Py_s
     return change_make(arguments[0], &change);
 }
 
-static hamr_error *apply_write_elements(const hamr_functions *functions, Change *change, hamr_array *array, hamr_array *becomes) {
+static hamr_error *apply_write_elements(const hamr_functions *functions, Change *change, hamr_array *array,
+                                        hamr_array *becomes) {
     (void)change;
     return functions->write_elements(array, change->other ? &change->other->array : NULL, becomes);
 }
@@ -106,7 +112,8 @@ static PyObject *write_elements(PyObject *module, PyObject *const *arguments, Py
     return change_make(arguments[0], &change);
 }
 
-static hamr_error *apply_fill(const hamr_functions *functions, Change *change, hamr_array *array, hamr_array *becomes) {
+static hamr_error *apply_fill(const hamr_functions *functions, Change *change, hamr_array *array,
+                              hamr_array *becomes) {
     (void)change;
     return functions->fill(array, change->other ? &change->other->array : NULL, becomes);
 }
@@ -122,7 +129,8 @@ static PyObject *fill(PyObject *module, PyObject *const *arguments, Py_ssize_t n
     return change_make(arguments[0], &change);
 }
 
-static hamr_error *apply_move(const hamr_functions *functions, Change *change, hamr_array *array, hamr_array *becomes) {
+static hamr_error *apply_move(const hamr_functions *functions, Change *change, hamr_array *array,
+                              hamr_array *becomes) {
     (void)change;
     return functions->move(array, (int32_t)change->numbers[0], (int32_t)change->numbers[1], becomes);
 }

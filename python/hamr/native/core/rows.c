@@ -11,7 +11,10 @@ static PyObject *value_of(const hamr_cell *cell) {
     case HAMR_CELL_TRUTH: return PyBool_FromLong(cell->number != 0);
     case HAMR_CELL_NUMBER: return PyLong_FromLongLong(cell->number);
     case HAMR_CELL_UNSIGNED: return PyLong_FromUnsignedLongLong((unsigned long long)cell->number);
-    case HAMR_CELL_TEXT: return PyUnicode_DecodeUTF8(cell->text ? cell->text : "", cell->text ? (Py_ssize_t)strlen(cell->text) : 0, "replace");
+    case HAMR_CELL_TEXT: {
+        const char *text = cell->text ? cell->text : "";
+        return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    }
     default: return Py_NewRef(Py_None);
     }
 }

@@ -50,7 +50,8 @@
 #include "surface/type.h"
 
 static PyMethodDef *const functions[] = {
-    core_methods, reply_functions, granting_methods, relief_methods, stacks_methods, machine_functions, fork_functions, wait_functions,
+    core_methods, reply_functions, granting_methods, relief_methods, stacks_methods, machine_functions, fork_functions,
+    wait_functions,
         share_functions, array_interface_functions, block_functions, access_functions, adopt_known_functions,
     owned_functions, owner_functions, dlpack_functions, copy_functions, arrow_functions, change_functions,
     many_functions, stream_life_functions,

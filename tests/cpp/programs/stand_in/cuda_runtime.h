@@ -14,7 +14,8 @@ static dim3 threadIdx(0, 0, 0), blockIdx(0, 0, 0), blockDim, gridDim;
 typedef struct CUstream_st *cudaStream_t;
 
 enum cudaError_t { cudaSuccess, cudaErrorInvalidDevice };
-enum cudaDeviceAttr { cudaDevAttrMaxThreadsPerBlock, cudaDevAttrMaxGridDimX, cudaDevAttrMaxGridDimY, cudaDevAttrMaxGridDimZ, cudaDevAttrWarpSize };
+enum cudaDeviceAttr { cudaDevAttrMaxThreadsPerBlock, cudaDevAttrMaxGridDimX, cudaDevAttrMaxGridDimY,
+                      cudaDevAttrMaxGridDimZ, cudaDevAttrWarpSize };
 
 static inline const char *cudaGetErrorString(cudaError_t) { return "no such device"; }
 
