@@ -16,14 +16,12 @@ const (
 	largestObject = 32 << 10 // above it, memory is taken by pages
 )
 
-// Confine prepares the Go runtime for a process whose address space is limited: memory
-// is the most bytes that it should have, processors how many threads may run Go code,
-// and heap how many bytes of address space its heap is to have from the start.
-// Whatever the runtime asks the system for later, and does not get, ends the process.
-// So where there is little it is made to have its threads and what describes its heap
-// before they are needed, which takes a tenth of a second and 8 MiB. The arena of 64 MiB
-// that it reserves at first is not enough for as large a heap: where in it the heap begins
-// is random, as near as 4 MiB to its end (runtime/mheap.go of Go 1.26, randomizeHeapBase).
+// Confine prepares the Go runtime for a process whose address space is limited: memory is the most bytes that it should
+// have, processors how many threads may run Go code, and heap how many bytes of address space its heap is to have from
+// the start. Whatever the runtime asks the system for later, and does not get, ends the process. So where there is
+// little it is made to have its threads and what describes its heap before they are needed, which takes a tenth of a
+// second and 8 MiB. The arena of 64 MiB that it reserves at first is not enough for as large a heap: where in it the
+// heap begins is random, as near as 4 MiB to its end (runtime/mheap.go of Go 1.26, randomizeHeapBase).
 //
 //hamr:blocking
 func Confine(memory, processors, heap int) int {
@@ -54,9 +52,8 @@ func startThreads(count int) {
 	over.Wait()
 }
 
-// exerciseHeap has objects of all sizes made, found alive by the collector, and found
-// dead, while another goroutine runs. The runtime never gives
-// back the lists and queues that it makes for that.
+// exerciseHeap has objects of all sizes made, found alive by the collector, and found dead, while another goroutine
+// runs. The runtime never gives back the lists and queues that it makes for that.
 func exerciseHeap() {
 	var stop atomic.Bool
 	defer stop.Store(true)

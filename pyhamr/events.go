@@ -17,8 +17,7 @@ func Record(backend string, device int, event, stream uint64) (int, error) {
 	return 0, bridge.Record(backend, device, backends.Event(event), backends.Stream(stream))
 }
 
-// NewLegacyStream makes a stream that takes turns with the device's default stream, which the
-// caller destroys.
+// NewLegacyStream makes a stream that takes turns with the device's default stream, which the caller destroys.
 func NewLegacyStream(backend string, device int) (uint64, error) {
 	made, err := bridge.NewLegacyStream(backend, device)
 	return uint64(made), err

@@ -35,8 +35,7 @@ func GoVersion() string { return runtime.Version() }
 // Table returns the address of this copy's hamr_functions.
 func Table() uint64 { return cabi.Table() }
 
-// FreeFunction returns the address of the C function that frees memory of a host
-// allocator, or 0.
+// FreeFunction returns the address of the C function that frees memory of a host allocator, or 0.
 func FreeFunction(allocator int) uint64 {
 	return uint64(all.FreeFunction(backends.Allocator(allocator)))
 }
@@ -51,8 +50,7 @@ func Import(allocator, device int, handle string, least int) (uint64, error) {
 // LiveReferences returns how many references to memory Python holds.
 func LiveReferences() int { return bridge.LiveReferences() }
 
-// PreferredAllocator returns the value of the best allocator on this machine for
-// the host, or else for devices.
+// PreferredAllocator returns the value of the best allocator on this machine for the host, or else for devices.
 //
 //hamr:blocking
 func PreferredAllocator(host bool) (int, error) {
@@ -60,15 +58,13 @@ func PreferredAllocator(host bool) (int, error) {
 	return int(found), err
 }
 
-// ParseElement returns the number of the element type with a NumPy name,
-// typestr or short code.
+// ParseElement returns the number of the element type with a NumPy name, typestr or short code.
 func ParseElement(name string) (int, error) {
 	t, err := bridge.ParseElement(name)
 	return int(t), err
 }
 
-// ParseUpstreamElement returns the number of the element type that one of HAMR's
-// 13 buffer names ends in.
+// ParseUpstreamElement returns the number of the element type that one of HAMR's 13 buffer names ends in.
 func ParseUpstreamElement(name string) (int, error) {
 	t, err := arrayiface.ParseUpstreamName(name)
 	return int(t), err
@@ -87,8 +83,7 @@ func Configure(name, value string) int {
 	return 0
 }
 
-// SetVerbose makes every allocation, free, copy and handle a line: 0 none, 1 on
-// standard error, 2 kept for TakeLog.
+// SetVerbose makes every allocation, free, copy and handle a line: 0 none, 1 on standard error, 2 kept for TakeLog.
 func SetVerbose(level int) (int, error) { return 0, bridge.SetVerbose(level) }
 
 // ResetPeaks makes every peak the present number of bytes.
@@ -104,8 +99,7 @@ func LimitPool(allocator, device, bytes int) (int, error) {
 	return 0, bridge.LimitPool(backends.Allocator(allocator), device, int64(bytes))
 }
 
-// Trim gives memory back that could not be released yet, and to the system what
-// backends keep for reuse.
+// Trim gives memory back that could not be released yet, and to the system what backends keep for reuse.
 //
 //hamr:blocking
 func Trim() (int, error) { return 0, bridge.Trim() }

@@ -36,8 +36,7 @@ func CloseCachingAllocator(number uint64) (int, error) {
 	return 0, bridge.CloseCachingAllocator(number)
 }
 
-// WatchEvent has an eventfd written to when an event is over, and returns the ticket that TakeWatched
-// returns then.
+// WatchEvent has an eventfd written to when an event is over, and returns the ticket that TakeWatched returns then.
 func WatchEvent(backend string, device int, event uint64, descriptor int) (uint64, error) {
 	return bridge.WatchEvent(backend, device, backends.Event(event), descriptor)
 }

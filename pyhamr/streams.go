@@ -32,8 +32,7 @@ func StreamIdle(backend string, device int, stream uint64) (bool, error) {
 	return bridge.StreamIdle(backend, device, backends.Stream(stream))
 }
 
-// WaitStream waits until all work on a stream is over, but at most for some
-// milliseconds, and reports whether it is.
+// WaitStream waits until all work on a stream is over, but at most for some milliseconds, and reports whether it is.
 //
 //hamr:blocking
 func WaitStream(backend string, device int, stream uint64, milliseconds int) (bool, error) {

@@ -44,8 +44,7 @@ func MemorySnapshot() (rows Rows, err error) {
 	return rows, nil
 }
 
-// StartRecording begins to write down what is done with memory; stack returns the number of the calling
-// thread's stack.
+// StartRecording begins to write down what is done with memory; stack returns the number of the calling thread's stack.
 func StartRecording(most int, stack func() int64) (err error) {
 	defer Guard(&err)
 	DropSpares()

@@ -9,8 +9,7 @@ import (
 	"hamr/backends"
 )
 
-// Calls are those that may have seen which stream work is pending on, so that the
-// stream must not end under them.
+// Calls are those that may have seen which stream work is pending on, so that the stream must not end under them.
 var Calls calls
 
 // calls counts what is under way in two phases, of which only one is entered: what
@@ -36,8 +35,7 @@ func (c *calls) Enter() uint32 {
 // Leave ends a call.
 func (c *calls) Leave(phase uint32) { c.inside[phase].Add(-1) }
 
-// drain waits until all calls that have begun before are over, but no longer than
-// limit, and reports whether they are.
+// drain waits until all calls that have begun before are over, but no longer than limit, and reports whether they are.
 func (c *calls) drain(limit time.Duration) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -7,8 +7,7 @@ import (
 	"hamr/gobuffer"
 )
 
-// ability returns a backend as the interface T, and the number of a device that
-// exists; -1 stands for the current one.
+// ability returns a backend as the interface T, and the number of a device that exists; -1 stands for the current one.
 func ability[T any](backend string, device int) (able T, number int, err error) {
 	b, err := Runtime.Named(backend)
 	if err != nil {
@@ -132,8 +131,7 @@ func MemoryInfo(backend string, device int) (free, total int64, err error) {
 	return pair[0], pair[1], err
 }
 
-// Describe returns pairs of a name and a text: what is known of a device. Some may be
-// known in spite of an error.
+// Describe returns pairs of a name and a text: what is known of a device. Some may be known in spite of an error.
 func Describe(backend string, device int) ([][2]string, error) {
 	return with(backend, device, func(d backends.Describer, device int) ([][2]string, error) { return d.Describe(device) })
 }

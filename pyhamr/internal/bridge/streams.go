@@ -32,9 +32,8 @@ const (
 	noStream      = -2
 )
 
-// StreamDevice returns the device of a stream that somebody else made, -2 if the
-// backend knows of no such stream, and -1 if that cannot be told: there is no runtime
-// here that has streams, or it is in trouble.
+// StreamDevice returns the device of a stream that somebody else made, -2 if the backend knows of no such stream, and
+// -1 if that cannot be told: there is no runtime here that has streams, or it is in trouble.
 func StreamDevice(backend string, stream backends.Stream) (device int, err error) {
 	defer Guard(&err)
 	b, err := Runtime.Named(backend)

@@ -10,9 +10,8 @@ import (
 	"hamr/gobuffer"
 )
 
-// table hands out a token for each reference that Python holds. A token is the
-// slot's number and how often the slot was used, so that a stale token is
-// noticed instead of meaning somebody else's memory.
+// table hands out a token for each reference that Python holds. A token is the slot's number and how often the slot was
+// used, so that a stale token is noticed instead of meaning somebody else's memory.
 type table struct {
 	mutex sync.Mutex
 	slots []slot
@@ -132,8 +131,7 @@ func (s *search) filled(i uint32) {
 	}
 }
 
-// step reports whether there is more to look at. Found memory has a reference for the
-// caller.
+// step reports whether there is more to look at. Found memory has a reference for the caller.
 func (s *search) step() bool {
 	t := s.table
 	t.mutex.Lock()
@@ -160,8 +158,7 @@ func (s *search) look(i int) {
 	}
 }
 
-// using returns a new reference to each memory that Python holds and that needs a
-// stream: few of many.
+// using returns a new reference to each memory that Python holds and that needs a stream: few of many.
 func (t *table) using(s backends.Stream) []*gobuffer.Memory {
 	search := t.search(s)
 	for search.step() {

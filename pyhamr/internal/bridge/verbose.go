@@ -41,8 +41,7 @@ func (j *journal) take() []string {
 	return lines
 }
 
-// SetVerbose makes every allocation, free, copy and handle a line: 0 none, 1 on
-// standard error, 2 kept for TakeLog.
+// SetVerbose makes every allocation, free, copy and handle a line: 0 none, 1 on standard error, 2 kept for TakeLog.
 func SetVerbose(level int) (err error) {
 	defer Guard(&err)
 	switch {
@@ -56,9 +55,8 @@ func SetVerbose(level int) (err error) {
 	return nil
 }
 
-// patience is how long a line may take to be written. Whoever reads standard
-// error may need the lock that our caller holds, so the caller must not wait for
-// ever.
+// patience is how long a line may take to be written. Whoever reads standard error may need the lock that our caller
+// holds, so the caller must not wait for ever.
 const patience = 100 * time.Millisecond
 
 type writing struct {

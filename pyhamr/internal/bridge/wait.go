@@ -30,8 +30,7 @@ func idle(a *gobuffer.Array) (bool, error) {
 	return !busy, err
 }
 
-// WaitStream waits until all work on a stream is over, but no longer than patience, and
-// reports whether it is.
+// WaitStream waits until all work on a stream is over, but no longer than patience, and reports whether it is.
 func WaitStream(backend string, device int, s backends.Stream, patience time.Duration) (bool, error) {
 	return with(backend, device, func(able backends.Streams, device int) (bool, error) {
 		return poll.Poll(patience, func() (bool, error) { return able.Idle(device, s) })

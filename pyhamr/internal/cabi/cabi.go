@@ -77,6 +77,5 @@ func init() {
 	}
 }
 
-// pointer turns an address of C's, or of memory that lasts as long as the library, into
-// what cgo calls a pointer.
+// pointer turns an address of C's, or of memory that lasts as long as the library, into what cgo calls a pointer.
 func pointer(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }

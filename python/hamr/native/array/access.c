@@ -78,9 +78,8 @@ static int64_t bytes_to_read(const Array *self) {
     return self->array.flags & HAMR_HOST_REACHABLE || is_mapped(self->array.allocator) ? 0 : small_bytes(self);
 }
 
-/* A handle on a copy in host memory, for a few elements that lie in C order on a
- * device: the core copies, and need not know of the copy. NULL without an exception
- * if it is not as simple as that. */
+/* A handle on a copy in host memory, for a few elements that lie in C order on a device: the core copies, and need not
+ * know of the copy. NULL without an exception if it is not as simple as that. */
 static PyObject *small_temporary(Array *self) {
     if (self->cached || !bytes_to_read(self)) return NULL;
     Array *source = array_pin(self);
@@ -309,9 +308,8 @@ static PyObject *accessible(PyObject *self, int32_t space, const char *name, PyO
 ACCESSOR(HAMR_HOST, 0, host, "")
 HAMR_DEVICE_SPACES(ACCESSOR)
 
-/* read_into(array, out) -> bool: copy a device's elements into an exporter of the
- * buffer protocol, if it has the same shape and type, both lie in C order, and no
- * other way is called for. */
+/* read_into(array, out) -> bool: copy a device's elements into an exporter of the buffer protocol, if it has the same
+ * shape and type, both lie in C order, and no other way is called for. */
 static PyObject *read_into(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     if (n != 2 || !PyObject_TypeCheck(arguments[0], array_type))
         return PyErr_Format(PyExc_TypeError, "read_into takes an array and a buffer");

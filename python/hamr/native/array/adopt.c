@@ -95,8 +95,7 @@ PyObject *draft_adopt_pinned(PyTypeObject *type, Draft *draft, Owner *owner, int
     return draft_adopt_host(type, draft, owner);
 }
 
-/* Fills in where the driver says that the elements are. 0: they are nowhere, or it
- * takes the core to tell. */
+/* Fills in where the driver says that the elements are. 0: they are nowhere, or it takes the core to tell. */
 static int locate(hamr_array *array) {
     hamr_array found = *array;
     const hamr_functions *functions = core_functions();

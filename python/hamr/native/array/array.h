@@ -1,5 +1,4 @@
-/* An array in a Block: the base of hamr.Buffer (which changes) and hamr.Handle
- * (which never does). */
+/* An array in a Block: the base of hamr.Buffer (which changes) and hamr.Handle (which never does). */
 #pragma once
 
 #include "array/turn.h"

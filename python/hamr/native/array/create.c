@@ -190,9 +190,8 @@ static PyObject *adopt_device_pointer(PyObject *Py_UNUSED(module), PyObject *con
     return owner ? draft_adopt_device((PyTypeObject *)arguments[0], &draft, owner, producer) : NULL;
 }
 
-/* view(type, source, offset, shape, strides, element): some of source's elements, in
- * place, or its bytes as others of another type. The caller has checked that they are
- * source's. */
+/* view(type, source, offset, shape, strides, element): some of source's elements, in place, or its bytes as others of
+ * another type. The caller has checked that they are source's. */
 static PyObject *view(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Draft draft;
     if (n != 5 && arity(n, 6, "view") < 0) return NULL;

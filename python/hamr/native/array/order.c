@@ -33,9 +33,8 @@ static int order_settled(Array *self) {
     return settled ? 0 : -1;
 }
 
-/* Whether a stream that an interface names may be taken for one of another device than
- * the memory's: managed memory is used on any, and 1 is the default stream of the one
- * that is current for the consumer. */
+/* Whether a stream that an interface names may be taken for one of another device than the memory's: managed memory is
+ * used on any, and 1 is the default stream of the one that is current for the consumer. */
 static int stream_is_anothers(const Array *self) {
     const hamr_functions *functions = core_functions();
     int current = 0;

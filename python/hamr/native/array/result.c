@@ -18,8 +18,7 @@ void result_end(Result *result) {
     result->draft.array.memory = 0;
 }
 
-/* The Block of what the result describes: a new one, or that of `from` if the
- * memory is the same. -1: an error. */
+/* The Block of what the result describes: a new one, or that of `from` if the memory is the same. -1: an error. */
 int result_block(Result *result, Array *from, Block **spare, Block **block) {
     *block = NULL;
     uint64_t token = result->draft.array.memory;

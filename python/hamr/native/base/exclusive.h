@@ -1,10 +1,9 @@
 /* One thread at a time in this extension, as the GIL has it, in builds for free-threaded CPython.
  *
- * All here relies on the GIL: fields, tables and counters have no locks. Where there is none, one
- * critical section of CPython's stands for it. It is entered wherever Python or C calls this
- * extension, and CPython leaves it where a thread would let go of the GIL: around
- * Py_BEGIN_ALLOW_THREADS, and where Python code that was called waits for anything. In ordinary
- * builds all of this is nothing. */
+ * All here relies on the GIL: fields, tables and counters have no locks. Where there is none, one critical section of
+ * CPython's stands for it. It is entered wherever Python or C calls this extension, and CPython leaves it where a
+ * thread would let go of the GIL: around Py_BEGIN_ALLOW_THREADS, and where Python code that was called waits for
+ * anything. In ordinary builds all of this is nothing. */
 #pragma once
 
 #include "base/python.h"

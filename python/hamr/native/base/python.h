@@ -1,5 +1,4 @@
-/* Python's own header, as all files here want it. Everything runs with the GIL held
- * unless it says otherwise. */
+/* Python's own header, as all files here want it. Everything runs with the GIL held unless it says otherwise. */
 #pragma once
 
 #define PY_SSIZE_T_CLEAN

@@ -27,9 +27,8 @@ static inline void relief_end(Relief *relief) {
     stacks_forget();
 }
 
-/* With the GIL, after the core's answer to an operation that has left everything as it was: whether it
- * is to be tried again, after *error was freed. flags, if not NULL, are those of the array whose
- * options new memory follows. Runs Python code, which may fork: the table of functions is to be
- * asked for anew. At last *error says what was tried. */
+/* With the GIL, after the core's answer to an operation that has left everything as it was: whether it is to be tried
+ * again, after *error was freed. flags, if not NULL, are those of the array whose options new memory follows. Runs
+ * Python code, which may fork: the table of functions is to be asked for anew. At last *error says what was tried. */
 int core_relieves(Relief *relief, hamr_error **error, uint32_t *flags);
 extern PyMethodDef relief_methods[];

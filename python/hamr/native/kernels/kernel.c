@@ -233,8 +233,7 @@ static int find_device(const Kernel *self, Launch *launch, const hamr_functions 
     return error ? core_raise(error) : 0;
 }
 
-/* Another library's arrays: those of another device are refused, and the launch waits for the stream that
- * they name. */
+/* Another library's arrays: those of another device are refused, and the launch waits for the stream that they name. */
 static int follow_others(const Kernel *self, Launch *launch, const hamr_functions *functions) {
     const char *backend = code_backend(self->code);
     int only = code_is_cuda(self->code) && functions->devices->cuda_count == 1;

@@ -10,9 +10,8 @@
 #include "base/containers.h"
 #include "base/python.h"
 
-/* What the types are of that arguments have had, as the hook has said: those that are what their bytes are,
- * that have __cuda_array_interface__, that give a hamr array as their attribute _kernel_argument, and that
- * are hamr arrays. */
+/* What the types are of that arguments have had, as the hook has said: those that are what their bytes are, that have
+ * __cuda_array_interface__, that give a hamr array as their attribute _kernel_argument, and that are hamr arrays. */
 enum { UNKNOWN, BYTES, INTERFACE, GIVES_ARRAY, ARRAY, KINDS };
 enum { TABLE = 128 };
 static struct {

@@ -40,8 +40,7 @@ static int may_be_kept(const Block *block) {
 
 PyTypeObject *block_type;
 
-/* Memory that the core was not told of yet, by allocator: foreign device memory, and
- * small temporaries. */
+/* Memory that the core was not told of yet, by allocator: foreign device memory, and small temporaries. */
 static int64_t waiting[HAMR_ALLOCATORS];
 
 static int64_t *waiting_as(const Block *block) {

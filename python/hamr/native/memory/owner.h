@@ -5,8 +5,7 @@
 
 #include <stdint.h>
 
-/* An object that keeps foreign memory alive. Its address is the key under which
- * the Go core knows the memory. */
+/* An object that keeps foreign memory alive. Its address is the key under which the Go core knows the memory. */
 typedef struct Owner {
     PyObject *object;
     Py_buffer *view;    /* held so that the exporter cannot resize; may be NULL */

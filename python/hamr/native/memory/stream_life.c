@@ -13,9 +13,8 @@
 #define BUCKETS 256
 #define CACHED 2
 
-/* What everybody with a handle holds. Its end is no finaliser, which the collector would
- * call while arrays of the same cycle may still be ordered on the stream: it comes with
- * the last reference. */
+/* What everybody with a handle holds. Its end is no finaliser, which the collector would call while arrays of the same
+ * cycle may still be ordered on the stream: it comes with the last reference. */
 typedef struct Life {
     PyObject_HEAD
     uint64_t handle;
@@ -139,8 +138,7 @@ static Life *find(uint64_t handle) {
     return NULL;
 }
 
-/* stream_life(handle, device, backend, made, owner): what all who use a handle hold. made is 0, 1 or
- * CACHED. */
+/* stream_life(handle, device, backend, made, owner): what all who use a handle hold. made is 0, 1 or CACHED. */
 static PyObject *stream_life(PyObject *Py_UNUSED(module), PyObject *arguments) {
     unsigned long long handle;
     int device, made;

@@ -44,8 +44,7 @@ typedef struct DLManagedTensor {
 
 enum { DLPACK_READ_ONLY = 1, DLPACK_IS_COPIED = 2, DLPACK_SUBBYTE_PADDED = 4 };
 
-/* Capsules named "dltensor_versioned". Of another major version only the first three
- * fields are known. */
+/* Capsules named "dltensor_versioned". Of another major version only the first three fields are known. */
 typedef struct DLManagedTensorVersioned {
     DLPackVersion version;
     void *manager_ctx;

@@ -1,11 +1,10 @@
-/* The structs of Arrow's C data interface, C device data interface and C stream
- * interface, by the names of their specifications:
- * https://arrow.apache.org/docs/format/CDataInterface.html
+/* The structs of Arrow's C data interface, C device data interface and C stream interface, by the names of their
+ * specifications: https://arrow.apache.org/docs/format/CDataInterface.html
  * https://arrow.apache.org/docs/format/CDeviceDataInterface.html
  * https://arrow.apache.org/docs/format/CStreamInterface.html
  *
- * Whoever holds a struct moves it by copying its bytes and clearing release in the
- * place it leaves; release NULL therefore marks a struct that holds nothing. */
+ * Whoever holds a struct moves it by copying its bytes and clearing release in the place it leaves; release NULL
+ * therefore marks a struct that holds nothing. */
 #pragma once
 
 #include <stdint.h>

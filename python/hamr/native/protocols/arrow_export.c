@@ -1,5 +1,4 @@
-/* __arrow_c_array__ and __arrow_c_device_array__: arrays of one dimension as Arrow's
- * structs, in capsules. */
+/* __arrow_c_array__ and __arrow_c_device_array__: arrays of one dimension as Arrow's structs, in capsules. */
 #include "protocols/arrow_export.h"
 
 #include <stdlib.h>

@@ -66,8 +66,7 @@ static int read_place(const Place *place, hamr_array *into) {
                  ARROW_DEVICE_CUDA_MANAGED);
 }
 
-/* A stream that runs after the event at which the elements are ready, from
- * order(address, event). */
+/* A stream that runs after the event at which the elements are ready, from order(address, event). */
 static int read_event(const Place *place, const hamr_array *array, PyObject *order, uint64_t *producer) {
     uint64_t event = place->event ? *(const uint64_t *)place->event : 0;
     *producer = 0;
@@ -119,8 +118,7 @@ static PyObject *from_pair(PyTypeObject *type, PyObject *pair, int of_device, Dr
     return owner ? adopt_array(type, draft, owner, &place, order) : NULL;
 }
 
-/* What others call at an end may be written in Python, and must not see an exception
- * that is under way. */
+/* What others call at an end may be written in Python, and must not see an exception that is under way. */
 #define KEEPING_ERROR(statement)                  \
     {                                             \
         PyObject *type_, *value_, *traceback_;    \
@@ -208,8 +206,7 @@ static PyObject *from_stream(PyTypeObject *type, PyObject *capsule, Draft *draft
     return adopt_array(type, draft, owner, &(Place){-1, ARROW_DEVICE_CPU, NULL}, Py_None);
 }
 
-/* What a method of an object without arguments gives; NULL without an exception if the
- * object has none. */
+/* What a method of an object without arguments gives; NULL without an exception if the object has none. */
 static PyObject *call_if_offered(PyObject *object, const char *name) {
     PyObject *method = PyObject_GetAttrString(object, name);
     if (!method && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
@@ -218,8 +215,7 @@ static PyObject *call_if_offered(PyObject *object, const char *name) {
     return given;
 }
 
-/* adopt_arrow(type, object, stream, transfer, order): share what an object offers by one
- * of Arrow's protocols. */
+/* adopt_arrow(type, object, stream, transfer, order): share what an object offers by one of Arrow's protocols. */
 static PyObject *adopt_arrow(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     static const char *const names[] = {"__arrow_c_device_array__", "__arrow_c_array__", "__arrow_c_stream__"};
     Draft draft;

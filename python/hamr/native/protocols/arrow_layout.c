@@ -52,8 +52,7 @@ static int refuse(const char *what, int64_t value, const char *accepted) {
     return RAISE(PyExc_ValueError, "%s of the Arrow array is %lld: %s", what, (long long)value, accepted);
 }
 
-/* Reads a length and as many bytes of metadata: lengths are of the machine's byte order,
- * at any address. */
+/* Reads a length and as many bytes of metadata: lengths are of the machine's byte order, at any address. */
 static const char *next_text(const char **metadata, int32_t *length) {
     memcpy(length, *metadata, sizeof *length);
     const char *text = *metadata + sizeof *length;

@@ -1,6 +1,5 @@
-/* __cuda_array_interface__, version 3: offered by arrays that CUDA reaches, and
- * read from other libraries' arrays where it is of the simplest form; Python reads
- * the others, and says what is wrong with them. */
+/* __cuda_array_interface__, version 3: offered by arrays that CUDA reaches, and read from other libraries' arrays where
+ * it is of the simplest form; Python reads the others, and says what is wrong with them. */
 #include "protocols/cuda_interface.h"
 
 #include <string.h>

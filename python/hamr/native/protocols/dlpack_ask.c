@@ -209,8 +209,7 @@ static int read_device(PyObject *object, DLDevice *device) {
     return 0;
 }
 
-/* Whether a CUDA device is known to be the calling thread's: torch exports what is on
- * that one only. */
+/* Whether a CUDA device is known to be the calling thread's: torch exports what is on that one only. */
 static int is_current(int32_t number) {
     const hamr_functions *functions = core_functions();
     if (!functions || functions->devices->cuda_count < 1) return 0;
@@ -327,10 +326,9 @@ static PyObject *by_methods(const Producer *producer, PyObject *object, Adoption
     return array;
 }
 
-/* adopt_dlpack(type, object, stream, transfer, wait[, copy[, current[, versioned]]]): share
- * what object exports. copy is False where the producer must not make one, else None. None if
- * object is on a device that is not known to be current, unless current is true. versioned is
- * whether a tensor of before version 1 is refused. */
+/* adopt_dlpack(type, object, stream, transfer, wait[, copy[, current[, versioned]]]): share what object exports. copy
+ * is False where the producer must not make one, else None. None if object is on a device that is not known to be
+ * current, unless current is true. versioned is whether a tensor of before version 1 is refused. */
 PyObject *adopt_dlpack(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     if (n < 5 || n > 8) return PyErr_Format(PyExc_TypeError, "adopt_dlpack takes 5 to 8 arguments, got %zd", n);
     if (!is_array_type(arguments[0])) return NULL;

@@ -6,9 +6,8 @@
 #include "plain/allocators.h"
 #include "plain/dlpack.h"
 
-/* A handle is for code in one space: to a consumer there, memory that several reach is
- * that space's own, which more libraries take than page-locked and managed memory. 0: there
- * is no number. */
+/* A handle is for code in one space: to a consumer there, memory that several reach is that space's own, which more
+ * libraries take than page-locked and managed memory. 0: there is no number. */
 static inline int32_t dlpack_device_type(const hamr_array *array, char for_space) {
     if (for_space == FOR_SPACE(HAMR_HOST) && array->flags & HAMR_HOST_REACHABLE) return kDLCPU;
     int32_t type = dlpack_type_of(array->allocator);

@@ -148,8 +148,7 @@ static int32_t whose_stream(const Array *source, DLDevice device, Order order, u
     return stream > PER_THREAD_STREAM || (functions && functions->devices->cuda_count == 1) ? own : -1;
 }
 
-/* The elements for a consumer on a device, ready for it in the order asked for. Takes
- * over source; NULL is an error. */
+/* The elements for a consumer on a device, ready for it in the order asked for. Takes over source; NULL is an error. */
 static Array *ordered(Array *source, DLDevice device, Order order, uint64_t stream) {
     if (!source || device.device_type == kDLCPU) {
         Array *settled = source ? array_settled(source) : NULL;

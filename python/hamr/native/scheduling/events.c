@@ -5,11 +5,10 @@
 #include "core/errors.h"
 #include "scheduling/placed.h"
 
-/* The core keeps events for reuse, which it hands out once they are done. CUDA's need not be: what waits for
- * an event waits for what had been recorded when it was told to. To ask whether one is done takes the driver
- * seven times as long as to record it, and a call of the core longer than either. So those of devices' own
- * contexts that were recorded on streams of hamr's are kept here, the newest to be taken first: it may be in
- * the processor's caches. */
+/* The core keeps events for reuse, which it hands out once they are done. CUDA's need not be: what waits for an event
+ * waits for what had been recorded when it was told to. To ask whether one is done takes the driver seven times as long
+ * as to record it, and a call of the core longer than either. So those of devices' own contexts that were recorded on
+ * streams of hamr's are kept here, the newest to be taken first: it may be in the processor's caches. */
 enum { MOST_DEVICES = 16, MOST_EVENTS = 1024, NOT_READY = 600, DISABLE_TIMING = 2 };
 
 static struct spare {
