@@ -10,8 +10,7 @@ import (
 // allocation, once at a time, when it knows of no pending work on it. It enqueues nothing on the allocation until
 // Unmap has returned.
 type Mapper interface {
-	// Maps reports whether memory of allocator a can be mapped: what Facts.Mapped says to
-	// those who ask no backend.
+	// Maps reports whether memory of allocator a can be mapped: what Facts.Mapped says to those who ask no backend.
 	Maps(a Allocator) bool
 	// Map returns where the host finds size bytes of one allocation, from at on, while they are mapped. The place may be
 	// another one each time. The host may write there only if write is true. Map returns when the host can begin. All
@@ -23,8 +22,7 @@ type Mapper interface {
 	Unmap(at Region, host Address) error
 }
 
-// NativeHandles is implemented by backends whose allocators have opaque addresses, see
-// Facts.Opaque.
+// NativeHandles is implemented by backends whose allocators have opaque addresses, see Facts.Opaque.
 type NativeHandles interface {
 	// NativeHandle returns the runtime's handle, such as a cl_mem, of the allocation that holds at, and the offset of at
 	// in it. The backend owns the handle: it lasts until Free, and no reference is added.
@@ -69,8 +67,7 @@ func (u UUID) String() string {
 // Identified is implemented by backends that can tell which physical device each of theirs
 // is, so that it can be found in another runtime.
 type Identified interface {
-	// Identity returns the device's UUID. The error is errors.ErrUnsupported where the
-	// runtime cannot tell.
+	// Identity returns the device's UUID. The error is errors.ErrUnsupported where the runtime cannot tell.
 	Identity(device int) (UUID, error)
 }
 
@@ -102,8 +99,7 @@ type Contexts interface {
 	SynchronizeContext(context uintptr) error
 }
 
-// Reuser is implemented by backends that reuse freed memory of allocators whose facts do not say that they are
-// Ordered.
+// Reuser is implemented by backends that reuse freed memory of allocators whose facts do not say that they are Ordered.
 type Reuser interface {
 	// Reuses reports whether Free of memory of allocator a takes effect in stream order, and Allocate returns memory
 	// that other streams than the request's may use only after that stream has reached it. Page-locked memory, to which
@@ -112,8 +108,7 @@ type Reuser interface {
 	Reuses(a Allocator) bool
 }
 
-// BatchCopier is implemented by backends that make many copies in fewer steps than a Copy of
-// each takes.
+// BatchCopier is implemented by backends that make many copies in fewer steps than a Copy of each takes.
 type BatchCopier interface {
 	// CopyBatch is Copy of each, in stream order, and in any order among themselves. The targets are memory of one kind
 	// and one device, and so are the sources. No target shares bytes with another one, or with a source. After an error
@@ -174,10 +169,9 @@ type Pooler interface {
 	// Pools returns the figures of the pools that are in use, or limited. Unlike other methods
 	// it may be called before Probe.
 	Pools() []PoolStatistics
-	// LimitPool limits how many bytes are taken from the runtime for allocator a on a device
-	// that exists, by all its pools there; of ordinary host memory, how many are kept for
-	// reuse. More fails with an *OutOfMemoryError. What is kept beyond the limit is given
-	// back before it returns.
+	// LimitPool limits how many bytes are taken from the runtime for allocator a on a device that exists, by all its pools
+	// there; of ordinary host memory, how many are kept for reuse. More fails with an *OutOfMemoryError. What is kept
+	// beyond the limit is given back before it returns.
 	LimitPool(a Allocator, device int, bytes int64) error
 }
 

@@ -1,20 +1,17 @@
 package backends
 
-// HostDevice is the owner of memory that belongs to no device, and the device
-// number that the host backend takes.
+// HostDevice is the owner of memory that belongs to no device, and the device number that the host backend takes.
 const HostDevice = -1
 
 // Address is a place in the address space of an allocation's owner. It is a
 // plain number: most of them must not be dereferenced by the host.
 type Address uintptr
 
-// Stream is a vendor's stream or queue handle. Zero is the backend's default
-// stream; what that means is the backend's own business, and Streams.Resolve
-// turns it into one that any thread may name.
+// Stream is a vendor's stream or queue handle. Zero is the backend's default stream; what that means is the backend's
+// own business, and Streams.Resolve turns it into one that any thread may name.
 type Stream uintptr
 
-// EveryStream stands for all streams of a device, other libraries' included, where a
-// method says that it may.
+// EveryStream stands for all streams of a device, other libraries' included, where a method says that it may.
 const EveryStream = ^Stream(0)
 
 // Event is a vendor's event handle. Zero is no event.
@@ -71,16 +68,13 @@ type Backend interface {
 	// was asked for, or zero for memory that another library allocated by the same allocator. After an error nobody
 	// frees the memory again, unless the error is a *NotFreedError.
 	Free(at Region, size int, stream Stream) error
-	// Copy moves size bytes from src to dst in stream order. At least one of
-	// them belongs to this backend; the other may be host memory. The stream is
-	// one of dst's device or, where the host reaches dst, of src's. It may return
-	// before the copy is done, and says what may still happen; a backend without
-	// streams returns Complete. The regions may overlap only in host memory. Between devices
-	// that know nothing of each other, as those of two platforms, the backend goes by way of the
-	// host.
+	// Copy moves size bytes from src to dst in stream order. At least one of them belongs to this backend; the other may
+	// be host memory. The stream is one of dst's device or, where the host reaches dst, of src's. It may return before the
+	// copy is done, and says what may still happen; a backend without streams returns Complete. The regions may overlap
+	// only in host memory. Between devices that know nothing of each other, as those of two platforms, the backend goes by
+	// way of the host.
 	Copy(dst, src Region, size int, stream Stream) (Progress, error)
-	// Fill repeats pattern (1 to 16 bytes) count times from dst on, in stream
-	// order.
+	// Fill repeats pattern (1 to 16 bytes) count times from dst on, in stream order.
 	Fill(dst Region, pattern []byte, count int, stream Stream) error
 }
 
@@ -92,9 +86,8 @@ type Backend interface {
 // and records an event behind a barrier. Only the work of other libraries on such a queue has the order that they
 // have given it.
 type Streams interface {
-	// Resolve turns a per-thread or default stream into a handle that means the
-	// same from every thread. For other methods such a stream is that of the thread
-	// that calls them.
+	// Resolve turns a per-thread or default stream into a handle that means the same from every thread. For other methods
+	// such a stream is that of the thread that calls them.
 	Resolve(device int, s Stream) (Stream, error)
 	// StreamDevice returns the device of a stream, or HostDevice for a handle that means another stream on every device,
 	// such as the default one's. The error is ErrNoStream for small numbers that stand for nothing. A handle whose
@@ -102,9 +95,8 @@ type Streams interface {
 	StreamDevice(s Stream) (int, error)
 	NewStream(device int) (Stream, error)
 	DestroyStream(device int, s Stream) error
-	// Synchronize blocks until all work on s is done. The core calls it without
-	// locks held; implementations return within 50 ms slices to let signals in
-	// only if they document so.
+	// Synchronize blocks until all work on s is done. The core calls it without locks held; implementations return within
+	// 50 ms slices to let signals in only if they document so.
 	Synchronize(device int, s Stream) error
 	// Idle reports whether all work on s is done, without waiting. The error is ErrCapturing where s is the default
 	// stream and cannot be queried while another stream is captured into a graph. It disturbs no capture.
@@ -121,8 +113,7 @@ type Streams interface {
 	SynchronizeEvent(device int, e Event) error
 }
 
-// Supporter is implemented by backends not all of whose devices have all of their
-// allocators.
+// Supporter is implemented by backends not all of whose devices have all of their allocators.
 type Supporter interface {
 	// Supports returns nil if a device has an allocator of the backend's, else an
 	// *UnavailableError that says what is missing.
@@ -144,8 +135,7 @@ type ProcessorDevices interface {
 }
 
 // FreeWaiter is implemented by backends whose Free waits for the device before it takes memory away. Before it frees
-// memory of other backends, the core waits for all work that it knows of, except where memory is freed in stream
-// order.
+// memory of other backends, the core waits for all work that it knows of, except where memory is freed in stream order.
 type FreeWaiter interface {
 	// FreeWaits reports whether Free of memory of allocator a returns only after all
 	// work on the device that was enqueued before, other libraries' included.
@@ -170,14 +160,12 @@ type Location struct {
 
 // Locator is implemented by backends that can tell whose memory an address is.
 type Locator interface {
-	// Locate returns the allocator and device of at. Memory that the runtime
-	// does not know yields None without an error.
+	// Locate returns the allocator and device of at. Memory that the runtime does not know yields None without an error.
 	Locate(at Address) (Location, error)
 }
 
-// Current is implemented by backends whose runtime has a current device on each
-// OS thread, which other libraries share. Its methods are about the calling
-// thread: Go code locks the goroutine to it.
+// Current is implemented by backends whose runtime has a current device on each OS thread, which other libraries share.
+// Its methods are about the calling thread: Go code locks the goroutine to it.
 type Current interface {
 	// CurrentDevice returns the current device; 0 where none was chosen yet.
 	CurrentDevice() (int, error)
@@ -214,8 +202,7 @@ type Strided struct {
 	Strides []int // bytes; may be zero, negative and unaligned
 }
 
-// Converter is implemented by backends whose devices can convert and rearrange
-// elements by themselves.
+// Converter is implemented by backends whose devices can convert and rearrange elements by themselves.
 type Converter interface {
 	// Converts reports whether Convert would succeed, for callers that must first bring the elements to where the device
 	// reaches them. It enqueues nothing. An address of zero stands for any that is aligned as Allocate's are.
@@ -227,8 +214,7 @@ type Converter interface {
 	Convert(dst, src Strided, stream Stream) error
 }
 
-// Peers is implemented by backends with several devices that can reach each
-// other.
+// Peers is implemented by backends with several devices that can reach each other.
 type Peers interface {
 	CanAccess(from, to int) (bool, error)
 	// Enable lets device from reach memory of device to. To enable it again is no error, and counts.
@@ -244,8 +230,7 @@ type MemoryReporter interface {
 	MemoryInfo(device int) (free, total int64, err error)
 }
 
-// Describer is implemented by backends that can say more about a device than
-// its number.
+// Describer is implemented by backends that can say more about a device than its number.
 type Describer interface {
 	// Describe returns named facts ("name", "uuid", …) in a stable order.
 	Describe(device int) ([][2]string, error)
@@ -292,8 +277,7 @@ type Trimmer interface {
 // Exporter is implemented by backends whose memory other processes can open: that of
 // allocators whose Facts.Exportable says so.
 type Exporter interface {
-	// Export returns an opaque handle for the allocation that holds at, and the
-	// offset of at in it.
+	// Export returns an opaque handle for the allocation that holds at, and the offset of at in it.
 	Export(at Region) (handle []byte, offset int, err error)
 	// Import opens a handle that another process made of an allocation of at least least bytes. Close ends that.
 	Import(handle []byte, device, least int) (Region, error)

@@ -48,8 +48,7 @@ func (s *Scheduler) Record(p Place, stream backends.Stream) (backends.Event, err
 	return c.record(stream)
 }
 
-// GiveEvent gives an event back that Record has returned, once. Its work may still run, and waits for
-// it stay in force.
+// GiveEvent gives an event back that Record has returned, once. Its work may still run, and waits for it stay in force.
 func (s *Scheduler) GiveEvent(p Place, e backends.Event) error {
 	c, err := s.cacheOf(p)
 	if err != nil {
@@ -59,8 +58,7 @@ func (s *Scheduler) GiveEvent(p Place, e backends.Event) error {
 	return nil
 }
 
-// AdoptEvents counts events of the backend's for a place as made here, and handed out, which the caller
-// has made.
+// AdoptEvents counts events of the backend's for a place as made here, and handed out, which the caller has made.
 func (s *Scheduler) AdoptEvents(p Place, count int) error {
 	c, err := s.cacheOf(p)
 	if err != nil {
@@ -82,9 +80,8 @@ func (s *Scheduler) DropEvent(p Place, e backends.Event) error {
 	return c.destroyEvent(e)
 }
 
-// WaitFor makes later work on a stream wait for an event of the same place, and reports whether it
-// has to: not for an event that is done. It does not block. The error may be that of the work which
-// the event stands for.
+// WaitFor makes later work on a stream wait for an event of the same place, and reports whether it has to: not for an
+// event that is done. It does not block. The error may be that of the work which the event stands for.
 func (s *Scheduler) WaitFor(p Place, stream backends.Stream, e backends.Event) (waits bool, err error) {
 	c, err := s.cacheOf(p)
 	if err != nil {

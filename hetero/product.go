@@ -10,8 +10,7 @@ import (
 	"hamr/backends"
 )
 
-// DeviceMismatchError says that a product is of another device than the context that it was to be
-// used in.
+// DeviceMismatchError says that a product is of another device than the context that it was to be used in.
 type DeviceMismatchError struct {
 	Have Place // where the product is
 	Want Place // the context's
@@ -239,8 +238,7 @@ func (p *Product[T]) Pending() (bool, error) {
 	return pending, errors.Join(err, p.leave())
 }
 
-// Done returns a channel that receives once, as that of Context.Done does: when the product's work is
-// over.
+// Done returns a channel that receives once, as that of Context.Done does: when the product's work is over.
 func (p *Product[T]) Done(ctx context.Context) <-chan error {
 	if p == nil {
 		return failed(errNoProduct)
@@ -255,8 +253,7 @@ func (p *Product[T]) Done(ctx context.Context) <-chan error {
 	return p.line.cache.told(ctx, ask, func(err error) error { return errors.Join(err, p.leave()) })
 }
 
-// Release gives the product's event back and, when nobody else has it, its stream. All calls but the
-// first do nothing.
+// Release gives the product's event back and, when nobody else has it, its stream. All calls but the first do nothing.
 func (p *Product[T]) Release() error {
 	if p == nil || p.line == nil || !p.usage.close() {
 		return nil

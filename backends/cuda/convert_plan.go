@@ -11,9 +11,8 @@ import (
 // dim is one dimension of both arrays: how many, and the strides in bytes.
 type dim struct{ n, d, s int }
 
-// conversion is a Convert whose elements are reduced to what the kernels know, and
-// whose dimensions are merged and in the order of the target's memory, outermost
-// first. None has one index, or goes down in the target.
+// conversion is a Convert whose elements are reduced to what the kernels know, and whose dimensions are merged and in
+// the order of the target's memory, outermost first. None has one index, or goes down in the target.
 type conversion struct {
 	dst, src backends.Address
 	dt, st   kernelType
@@ -45,9 +44,8 @@ type plain struct {
 	bytes    int
 }
 
-// plan says how to make dst of src: by launching steps, in any order, or by a plain
-// copy, or, without elements, by neither. A step has at most limit elements. The
-// error is errors.ErrUnsupported.
+// plan says how to make dst of src: by launching steps, in any order, or by a plain copy, or, without elements, by
+// neither. A step has at most limit elements. The error is errors.ErrUnsupported.
 func plan(dst, src backends.Strided, limit int) ([]step, plain, error) {
 	if !slices.Equal(dst.Shape, src.Shape) || len(dst.Strides) != len(dst.Shape) || len(src.Strides) != len(src.Shape) {
 		return nil, plain{}, errors.ErrUnsupported
@@ -148,8 +146,7 @@ func sameBits(a, b backends.Element) bool {
 // largestPiece is the most bytes that a thread moves at once.
 const largestPiece = 16
 
-// pieceOf is the largest piece of an element of so many bytes whose addresses are
-// all multiples of its size.
+// pieceOf is the largest piece of an element of so many bytes whose addresses are all multiples of its size.
 func pieceOf(size int, arrays ...backends.Strided) int {
 	piece := largestPiece
 	fits := func(a backends.Strided) bool {
@@ -161,8 +158,7 @@ func pieceOf(size int, arrays ...backends.Strided) int {
 	return piece
 }
 
-// doublePiece makes one piece of two that are neighbours on both sides, if that
-// leaves none alone.
+// doublePiece makes one piece of two that are neighbours on both sides, if that leaves none alone.
 func (c *conversion) doublePiece() bool {
 	last := len(c.dims) - 1
 	if last < 0 || c.dims[last].n%2 != 0 || c.dims[last].d != c.copied || c.dims[last].s != c.copied {
@@ -198,8 +194,7 @@ func (c *conversion) contiguous() bool {
 	return len(c.dims) == 0 || len(c.dims) == 1 && c.dims[0].d == c.copied && c.dims[0].s == c.copied
 }
 
-// parts cuts c along its outer dimensions into parts of at most limit elements,
-// which is at least 64.
+// parts cuts c along its outer dimensions into parts of at most limit elements, which is at least 64.
 func (c *conversion) parts(limit int) []*conversion {
 	count := c.count()
 	if count <= limit {
@@ -226,8 +221,7 @@ func (c *conversion) parts(limit int) []*conversion {
 	return parts
 }
 
-// steps appends what c, which has no more dimensions and elements than a kernel
-// takes, needs.
+// steps appends what c, which has no more dimensions and elements than a kernel takes, needs.
 func (c *conversion) steps(steps []step) []step {
 	if s, ok := c.transposeStep(); ok {
 		return append(steps, s)
@@ -255,9 +249,8 @@ func (c *conversion) steps(steps []step) []step {
 // fewestForTwo elements are worth a second launch, for those that make no group.
 const fewestForTwo = 1 << 16
 
-// width is how many elements one thread can load and store as one word: neighbours
-// on both sides, at addresses that are multiples of all their bytes. It is 1 for
-// what hamr_convert_line does not do.
+// width is how many elements one thread can load and store as one word: neighbours on both sides, at addresses that are
+// multiples of all their bytes. It is 1 for what hamr_convert_line does not do.
 func (c *conversion) width() int {
 	if c.copied > 0 || c.dt.complex() || c.st.complex() || len(c.dims) != 1 {
 		return 1
@@ -286,8 +279,7 @@ func (c *conversion) lineStep(width int) step {
 // fewestAcross is from where a dimension is worth tiles.
 const fewestAcross = 8
 
-// transposeStep serves copies whose fastest dimension is not the same on both
-// sides.
+// transposeStep serves copies whose fastest dimension is not the same on both sides.
 func (c *conversion) transposeStep() (step, bool) {
 	last := len(c.dims) - 1
 	if c.copied == 0 || last < 1 || last-1 > mostBatch {
@@ -356,8 +348,7 @@ func (c *conversion) convertStep() step {
 	return step{convert: a, blocks: blocksOf(c.count(), kernelThreads*batch)}
 }
 
-// planFill says what hamr_fill needs to repeat pattern, of 1 to 16 bytes, count
-// times.
+// planFill says what hamr_fill needs to repeat pattern, of 1 to 16 bytes, count times.
 func planFill(dst backends.Address, pattern []byte, count int) (a *fillArgument, blocks int) {
 	a = &fillArgument{target: uint64(dst), bytes: uint64(len(pattern)) * uint64(count), period: uint32(len(pattern))}
 	for at := 0; at < len(a.pattern); {
