@@ -28,7 +28,7 @@ type unit struct {
 // pythonFiles are the units for the entries that Python calls, and their stub.
 func pythonFiles(t, store table) (map[string]string, error) {
 	replies := &unit{name: "core/replies", table: "reply_functions",
-		includes: []string{"base/numbers", "base/python", "core/core", "core/rows"}}
+		includes: []string{"base/numbers", "base/python", "core/core", "core/rows", "core/texts"}}
 	changes := &unit{name: "array/changes", table: "change_functions",
 		includes: []string{"array/change", "base/numbers", "base/python"}}
 	for _, f := range t.entries {
@@ -78,7 +78,7 @@ func (u *unit) texts() (c, header string) {
 
 // readings are how an argument is read, by its position and its name; the condition is that of a failure.
 var readings = map[string]string{
-	"const char *": "!(%[2]s = PyUnicode_AsUTF8AndSize(arguments[%[1]d], NULL))",
+	"const char *": "!(%[2]s = text_for_core(arguments[%[1]d]))",
 	"int32_t":      "read_int32(arguments[%[1]d], \"%[2]s\", &%[2]s) < 0",
 	"int64_t":      "((%[2]s = PyLong_AsLongLong(arguments[%[1]d])) == -1 && PyErr_Occurred())",
 	"uint64_t":     "((%[2]s = PyLong_AsUnsignedLongLong(arguments[%[1]d])) == (uint64_t)-1 && PyErr_Occurred())",

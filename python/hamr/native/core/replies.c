@@ -5,6 +5,7 @@
 #include "base/python.h"
 #include "core/core.h"
 #include "core/rows.h"
+#include "core/texts.h"
 
 static PyObject *memory_snapshot(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
     hamr_rows *rows = NULL;
@@ -180,7 +181,7 @@ static PyObject *accelerators(PyObject *module, PyObject *const *arguments, Py_s
     (void)module;
     (void)arguments;
     if (arity(n, 2, "accelerators") < 0 ||
-        !(among = PyUnicode_AsUTF8AndSize(arguments[0], NULL)) ||
+        !(among = text_for_core(arguments[0])) ||
         read_int32(arguments[1], "distinct", &distinct) < 0 ||
         core_load() < 0)
         return NULL;
@@ -202,7 +203,7 @@ static PyObject *new_caching_allocator(PyObject *module, PyObject *const *argume
     (void)arguments;
     if (arity(n, 5, "new_caching_allocator") < 0 ||
         read_int32(arguments[0], "allocator", &allocator) < 0 ||
-        !(backend = PyUnicode_AsUTF8AndSize(arguments[1], NULL)) ||
+        !(backend = text_for_core(arguments[1])) ||
         read_int32(arguments[2], "device", &device) < 0 ||
         read_int32(arguments[3], "pinned", &pinned) < 0 ||
         ((limit = PyLong_AsLongLong(arguments[4])) == -1 && PyErr_Occurred()) ||
@@ -252,7 +253,7 @@ static PyObject *staging_report(PyObject *module, PyObject *const *arguments, Py
     (void)module;
     (void)arguments;
     if (arity(n, 2, "staging_report") < 0 ||
-        !(backend = PyUnicode_AsUTF8AndSize(arguments[0], NULL)) ||
+        !(backend = text_for_core(arguments[0])) ||
         read_int32(arguments[1], "device", &device) < 0 ||
         core_load() < 0)
         return NULL;
@@ -270,7 +271,7 @@ static PyObject *device_properties(PyObject *module, PyObject *const *arguments,
     (void)module;
     (void)arguments;
     if (arity(n, 2, "device_properties") < 0 ||
-        !(backend = PyUnicode_AsUTF8AndSize(arguments[0], NULL)) ||
+        !(backend = text_for_core(arguments[0])) ||
         read_int32(arguments[1], "device", &device) < 0 ||
         core_load() < 0)
         return NULL;
@@ -287,7 +288,7 @@ static PyObject *nvml_system(PyObject *module, PyObject *const *arguments, Py_ss
     (void)module;
     (void)arguments;
     if (arity(n, 1, "nvml_system") < 0 ||
-        !(what = PyUnicode_AsUTF8AndSize(arguments[0], NULL)) ||
+        !(what = text_for_core(arguments[0])) ||
         core_load() < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
@@ -306,8 +307,8 @@ static PyObject *nvml_device(PyObject *module, PyObject *const *arguments, Py_ss
     (void)arguments;
     if (arity(n, 3, "nvml_device") < 0 ||
         read_int32(arguments[0], "counted", &counted) < 0 ||
-        !(device = PyUnicode_AsUTF8AndSize(arguments[1], NULL)) ||
-        !(what = PyUnicode_AsUTF8AndSize(arguments[2], NULL)) ||
+        !(device = text_for_core(arguments[1])) ||
+        !(what = text_for_core(arguments[2])) ||
         core_load() < 0)
         return NULL;
     Py_BEGIN_ALLOW_THREADS

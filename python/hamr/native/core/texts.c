@@ -18,3 +18,11 @@ PyObject *core_texts(const char *const *texts) {
         tuple_put(&tuple, i, core_text(texts[i]));
     return tuple;
 }
+
+/* The core's texts end with a zero: one inside would cut the rest off. */
+const char *text_for_core(PyObject *value) {
+    Py_ssize_t size;
+    const char *text = PyUnicode_AsUTF8AndSize(value, &size);
+    if (!text || strlen(text) == (size_t)size) return text;
+    return PyErr_Format(PyExc_ValueError, "embedded null character"), NULL;
+}
