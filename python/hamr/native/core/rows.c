@@ -30,16 +30,14 @@ static PyObject *tuple_of(const hamr_row *row) {
 }
 
 PyObject *rows_take(hamr_error *error, hamr_rows *rows) {
-    if (error) {
-        core_raise(error);
-        return NULL;
-    }
+    if (error) return core_failed(error);
+    const hamr_functions *functions = core_functions(); /* later none, in a child that a finaliser forks */
     PyObject *list = PyList_New((Py_ssize_t)rows->count);
     for (Py_ssize_t i = 0; list && i < (Py_ssize_t)rows->count; i++) {
         PyObject *tuple = tuple_of(&rows->rows[i]);
         if (!tuple) Py_CLEAR(list);
         else PyList_SetItem(list, i, tuple);
     }
-    core_functions()->free(rows);
+    functions->free(rows);
     return list;
 }
