@@ -181,6 +181,14 @@ def test_a_path_that_cannot_be_written(tmp_path):
     assert record.snapshot.events
 
 
+@pytest.mark.parametrize("letter", ["x", "é", "語", "😀"])
+def test_a_name_as_long_as_was_always_possible(tmp_path, letter):
+    """The file beside has a name of its own, which is no longer than names can be."""
+    path = tmp_path / (letter * (240 // len(letter.encode())) + ".json")
+    hamr.memory_snapshot().write(path)
+    assert os.listdir(tmp_path) == [path.name]
+
+
 def test_a_failure_of_writing_loses_nothing(tmp_path):
     """The folder goes while it is recorded: the snapshot is there, and an error of the block's."""
     for raised in (None, KeyError("mine")):

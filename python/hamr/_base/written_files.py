@@ -33,7 +33,7 @@ def _new_file(path: str) -> tuple[int, str]:
     if os.path.isdir(path):
         raise IsADirectoryError(21, os.strerror(21), path)
     folder, name = os.path.split(os.path.abspath(path))
-    beside = os.path.join(folder, f".{name[:100]}.{os.urandom(8).hex()}")
+    beside = os.path.join(folder, f".{name[:50]}.{os.urandom(8).hex()}")
     try:
         return os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), beside
     except OSError as error:
