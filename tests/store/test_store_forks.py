@@ -12,7 +12,7 @@ import pytest
 
 from hamr.store import ObjectNotFound, Server, StoreError, StoreLost, connect
 from tests.support.paths import PATHS
-from tests.support.processes import wait_until
+from tests.support.processes import run_code, wait_until
 
 
 @pytest.fixture
@@ -133,6 +133,59 @@ def test_a_session_ends_with_close_though_a_child_has_it(server, client):
         os.waitpid(pid, 0)
     with pytest.raises(ObjectNotFound):
         client.get(name="nothing")
+
+
+FORKS_WHILE_READ = """
+import gc, os, sys
+import numpy as np
+from hamr.store import Server, StoreError, connect
+
+server = Server(sys.argv[1])
+client = connect(sys.argv[1])
+for i in range(4):
+    client.put_name(f"n{i}", client.put(np.arange(10.0)))
+some = client.get_name("n0")
+
+
+def forks_at(place, ask):
+    count, child = 0, None
+
+    def told(phase, info):
+        nonlocal count, child
+        count += phase == "start"
+        if count == place and child is None:
+            child = -1  # not again, from what forking does
+            child = os.fork()
+
+    gc.collect()
+    before = gc.get_threshold()
+    gc.callbacks.append(told)
+    gc.set_threshold(1)
+    try:
+        ask()
+    except StoreError:  # the child's, which asks the server once more
+        if child:
+            raise
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(told)
+    if child == 0:
+        os._exit(0)
+    if child:
+        assert os.waitpid(child, 0)[1] == 0, (place, ask)
+    return child
+
+
+for ask in (client.list, lambda: client.info(some), client.statistics, server.statistics):
+    place = 1
+    while forks_at(place, lambda: list(ask()) if ask == client.list else ask()):
+        place += 1
+"""
+
+
+def test_a_finaliser_forks_while_an_answer_is_read(tmp_path):
+    """The child, which has no core yet, frees what its parent's has answered, and goes on."""
+    run_code(f"import sys; sys.argv[1:] = [{str(tmp_path / 'socket')!r}]" + FORKS_WHILE_READ)
 
 
 def test_a_socket_that_outlives_its_server(tmp_path):

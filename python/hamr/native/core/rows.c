@@ -1,9 +1,9 @@
 #include "core/rows.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/python.h"
-#include "core/core.h"
 #include "core/errors.h"
 
 static PyObject *value_of(const hamr_cell *cell) {
@@ -31,13 +31,12 @@ static PyObject *tuple_of(const hamr_row *row) {
 
 PyObject *rows_take(hamr_error *error, hamr_rows *rows) {
     if (error) return core_failed(error);
-    const hamr_functions *functions = core_functions(); /* later none, in a child that a finaliser forks */
     PyObject *list = PyList_New((Py_ssize_t)rows->count);
     for (Py_ssize_t i = 0; list && i < (Py_ssize_t)rows->count; i++) {
         PyObject *tuple = tuple_of(&rows->rows[i]);
         if (!tuple) Py_CLEAR(list);
         else PyList_SetItem(list, i, tuple);
     }
-    functions->free(rows);
+    free(rows); /* where a finaliser forks, the child has no core to ask */
     return list;
 }

@@ -12,11 +12,13 @@
 #include "store/call.h"
 #include "store/owned.h"
 
+/* What the core gives is C's to free: where a finaliser forks, the child has no core. */
+
 /* Makes an Owned what a call has set; it takes over path. */
 static PyObject *begin(Owned *self, OwnedKind kind, uint64_t number, char *path) {
     owned_begin(self, kind, number, NULL);
     replace_reference(&self->path, core_text(path));
-    core_functions()->free(path);
+    free(path);
     if (!self->path) return NULL;
     Py_RETURN_NONE;
 }
@@ -130,7 +132,7 @@ static STORE_FUNCTION(info, "ti") {
     STORE_CALL(*call, describe_object, call->token, &call->id, &page);
     if (call->error) return store_call_raise(call, page);
     PyObject *row = row_of(&page->objects[0]);
-    core_functions()->free(page);
+    free(page);
     return row;
 }
 
@@ -140,7 +142,7 @@ static STORE_FUNCTION(list, "tsn") {
     STORE_CALL(*call, list_objects, call->token, which, call->text, (uint64_t)call->number, 0, &page);
     if (call->error) return store_call_raise(call, page);
     PyObject *found = Py_BuildValue("(NL)", rows_of(page), (long long)page->after);
-    core_functions()->free(page);
+    free(page);
     return found;
 }
 
@@ -164,7 +166,7 @@ static PyObject *figures_of(hamr_store_report *report) {
                                   FIGURE(ready_misses), FIGURE(refused), FIGURE(requests), FIGURE(restored),
                                   FIGURE(spilled), FIGURE(spills), FIGURE(table), FIGURE(table_limit),
                                   FIGURE(unsealed));
-    core_functions()->free(report);
+    free(report);
     return all;
 }
 
@@ -211,7 +213,7 @@ static STORE_FUNCTION(next_events, "tn") {
     STORE_CALL(*call, next_events, call->token, call->number, &events);
     if (call->error) return store_call_raise(call, events);
     PyObject *rows = events_of(events);
-    core_functions()->free(events);
+    free(events);
     return rows;
 }
 
