@@ -58,28 +58,23 @@ func TestACallThatIsStoppedIsUndone(t *testing.T) {
 	}
 	for name, call := range map[string]func(context.Context, *Client) error{
 		"create a small one": func(ctx context.Context, c *Client) error {
-			_,
-				err := c.Create(ctx, bytesOf(5000))
+			_, err := c.Create(ctx, bytesOf(5000))
 			return err
 		},
 		"create a large one": func(ctx context.Context, c *Client) error {
-			_,
-				err := c.Create(ctx, bytesOf(70_000))
+			_, err := c.Create(ctx, bytesOf(70_000))
 			return err
 		},
 		"create on a device": func(ctx context.Context, c *Client) error {
-			_,
-				err := c.Create(ctx, bytesOn(100, 0))
+			_, err := c.Create(ctx, bytesOn(100, 0))
 			return err
 		},
 		"get a large one": func(ctx context.Context, c *Client) error {
-			_,
-				err := c.Get(ctx, large, GetOptions{})
+			_, err := c.Get(ctx, large, GetOptions{})
 			return err
 		},
 		"get a small one": func(ctx context.Context, c *Client) error {
-			_,
-				err := c.Get(ctx, small, GetOptions{})
+			_, err := c.Get(ctx, small, GetOptions{})
 			return err
 		},
 		"put": func(ctx context.Context, c *Client) error {
