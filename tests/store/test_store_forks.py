@@ -163,7 +163,7 @@ def forks_at(place, ask):
     gc.set_threshold(1)
     try:
         ask()
-    except StoreError:  # the child's, which asks the server once more
+    except (StoreError, ValueError):  # in the child, whose parent has the server and the session
         if child:
             raise
     finally:
