@@ -7,21 +7,11 @@
 #define FACTS(type, number, name, size, kind, dlpack, bits, typestr, format, arrow) \
     [type] = {name, typestr, TEXT(format), TEXT(arrow), size, dlpack},
 
-static const ElementFacts facts[HAMR_ELEMENT_TYPE_COUNT] = {HAMR_ELEMENT_TYPES(FACTS)};
-
-const ElementFacts *element_facts(int32_t element) {
-    return element > HAMR_INVALID && element < HAMR_ELEMENT_TYPE_COUNT ? &facts[element] : NULL;
-}
-
-static inline int64_t size_of(int32_t element) {
-    return element > HAMR_INVALID && element < HAMR_ELEMENT_TYPE_COUNT ? facts[element].size : 0;
-}
-
-int64_t element_size(int32_t element) { return size_of(element); }
+const ElementFacts element_table[HAMR_ELEMENT_TYPE_COUNT] = {HAMR_ELEMENT_TYPES(FACTS)};
 
 int32_t element_from_dlpack(unsigned code, unsigned bits, unsigned lanes) {
     for (int32_t i = HAMR_INVALID + 1; i < HAMR_ELEMENT_TYPE_COUNT; i++)
-        if (facts[i].code == code && (unsigned)facts[i].size * 8 == bits && lanes == 1) return i;
+        if (element_table[i].code == code && (unsigned)element_table[i].size * 8 == bits && lanes == 1) return i;
     return HAMR_INVALID;
 }
 
@@ -31,15 +21,9 @@ void draft_start(Draft *draft) {
     draft->array.strides = draft->dimensions + HAMR_MAX_DIMENSIONS;
 }
 
-int64_t array_count(const hamr_array *array) {
-    int64_t count = 1;
-    for (int i = 0; i < array->ndim; i++) count *= array->shape[i];
-    return count;
-}
-
 /* Dimensions of size 1, and all of them in an empty array, have strides that mean nothing. */
 int array_contiguous(const hamr_array *array, int fortran) {
-    int64_t expected = size_of(array->element);
+    int64_t expected = element_size(array->element);
     for (int i = 0; i < array->ndim; i++)
         if (array->shape[i] == 0) return 1;
     for (int k = 0; k < array->ndim; k++) {
@@ -52,7 +36,7 @@ int array_contiguous(const hamr_array *array, int fortran) {
 }
 
 int array_span(const hamr_array *array, int64_t *low, int64_t *high) {
-    int64_t step, bytes = size_of(array->element), reach = bytes;
+    int64_t step, bytes = element_size(array->element), reach = bytes;
     int empty = 0;
     *low = 0;
     *high = bytes;
@@ -79,7 +63,7 @@ int array_bounds(hamr_array *array) {
 }
 
 int64_t array_c_strides(hamr_array *array) {
-    int64_t step = size_of(array->element);
+    int64_t step = element_size(array->element);
     for (int i = array->ndim - 1; i >= 0; i--) {
         array->strides[i] = step;
         if (array->shape[i] > 1 && __builtin_mul_overflow(step, array->shape[i], &step)) return ~i;
