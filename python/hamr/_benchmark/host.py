@@ -58,6 +58,7 @@ def operations() -> dict[str, Callable[[], Any]]:
         "ndarray.__array_interface__": lambda: array.__array_interface__,
         "buf[2:5]": lambda: own[2:5],
         "buf.fill(2.0)": lambda: own.fill(2.0),
+        "buf[...] = ndarray": lambda: own.__setitem__(..., array),
         "buf.copy()": own.copy,
         "buf.astype('float64')": lambda: own.astype("float64"),
         "buf.get(out)": lambda: shared.get(target),
