@@ -209,19 +209,24 @@ func export(f function, b body) (string, error) {
 		rest = rest[used:]
 	}
 	call := fmt.Sprintf("bridge.%s(%s)", camel(f.name), strings.Join(arguments, ", "))
+	var text strings.Builder
+	text.WriteString(opening(f) + strings.Join(before, ""))
+	err := finish(&text, f, call, b.results, rest)
+	text.WriteString("}\n")
+	return text.String(), err
+}
+
+// opening is how the exported function of an entry begins, up to its body.
+func opening(f function) string {
 	var parameters []string
 	for _, p := range f.parameters {
 		parameters = append(parameters, goName(p.name)+" "+goType(p.kind))
 	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "\n//export %s\nfunc %s(%s)", exportedName(f), exportedName(f), strings.Join(parameters, ", "))
+	name, result := exportedName(f), ""
 	if f.result != "void" {
-		text.WriteString(" " + goType(f.result))
+		result = goType(f.result) + " "
 	}
-	text.WriteString(" {\n" + strings.Join(before, ""))
-	err := finish(&text, f, call, b.results, rest)
-	text.WriteString("}\n")
-	return text.String(), err
+	return fmt.Sprintf("\n//export %s\nfunc %s(%s) %s{\n", name, name, strings.Join(parameters, ", "), result)
 }
 
 // finish writes the call and what becomes of its results, of which those before the error are set at the addresses that

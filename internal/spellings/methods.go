@@ -42,22 +42,16 @@ func change(f function, types []string) (string, error) {
 		}
 		arguments = append(arguments, a.text)
 	}
-	var parameters []string
-	for _, p := range f.parameters {
-		parameters = append(parameters, goName(p.name)+" "+goType(p.kind))
-	}
-	return fmt.Sprintf("\n//export %s\nfunc %s(%s) *C.hamr_error {\n"+
-		"\treturn failure(bridge.Change(descriptor(array), %s, descriptor(becomes), "+
+	return opening(f) + fmt.Sprintf("\treturn failure(bridge.Change(descriptor(array), %s, descriptor(becomes), "+
 		"func(a, b *gobuffer.Array) error { return a.%s(%s) }))\n}\n",
-		exportedName(f), exportedName(f), strings.Join(parameters, ", "), other, camel(f.name),
-		strings.Join(arguments, ", ")), nil
+		other, camel(f.name), strings.Join(arguments, ", ")), nil
 }
 
 // call is a function that C calls for a method of the store's clients, which sets nothing. What it is given is read
 // before it begins: it may go on after it has returned.
 func call(f function, types []string) (string, error) {
 	rest := f.parameters[2:] // behind how and session
-	arguments, reads, parameters := []string{"ctx"}, "", []string{}
+	arguments, reads := []string{"ctx"}, ""
 	for i, kind := range types[1:] {
 		a, used, err := argument(rest, kind)
 		if err != nil {
@@ -70,12 +64,7 @@ func call(f function, types []string) (string, error) {
 	if len(rest) > 0 {
 		return "", fmt.Errorf("%v: the method of store.Client takes %v", rest, types)
 	}
-	for _, p := range f.parameters {
-		parameters = append(parameters, goName(p.name)+" "+goType(p.kind))
-	}
-	return fmt.Sprintf("\n//export %s\nfunc %s(%s) *C.hamr_error {\n"+
-		"%s\treturn failure(asking(how, session).Change("+
+	return opening(f) + reads + fmt.Sprintf("\treturn failure(asking(how, session).Change("+
 		"func(ctx context.Context, c *store.Client) error { return c.%s(%s) }))\n}\n",
-		exportedName(f), exportedName(f), strings.Join(parameters, ", "), reads, camel(f.name),
-		strings.Join(arguments, ", ")), nil
+		camel(f.name), strings.Join(arguments, ", ")), nil
 }

@@ -63,10 +63,8 @@ func pythonFiles(t, store table) (map[string]string, error) {
 }
 
 func (u *unit) texts() (c, header string) {
-	guard := "HAMR_" + strings.ToUpper(strings.ReplaceAll(u.name, "/", "_")) + "_H"
 	first := "/* " + mark("include/hamr/functions.h") + " */\n"
-	header = first + "#ifndef " + guard + "\n#define " + guard +
-		"\n\n#include \"base/python.h\"\n\nextern PyMethodDef " + u.table + "[];\n\n#endif\n"
+	header = first + "#pragma once\n\n#include \"base/python.h\"\n\nextern PyMethodDef " + u.table + "[];\n"
 	c = first + "#include \"" + u.name + ".h\"\n\n"
 	for _, name := range u.includes {
 		c += "#include \"" + name + ".h\"\n"
