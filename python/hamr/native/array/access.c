@@ -213,10 +213,7 @@ static PyObject *through_core(Array *self, int32_t space, int32_t device) {
         source->array.flags &= ~HAMR_KEPT;
     } while (error && core_relieves(&relief, &error, NULL));
     relief_end(&relief);
-    if (cached && (self->closed || !self->cached)) { /* by another thread meanwhile */
-        hamr_error *late = array_changed(source);
-        if (late) functions->free(late);
-    }
+    if (cached && (self->closed || !self->cached)) free(array_changed(source)); /* by another thread meanwhile */
     if (error) {
         result_end(&result);
         Py_DECREF(source);

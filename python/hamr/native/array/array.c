@@ -1,6 +1,7 @@
 #include "array/array.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "array/turn.h"
@@ -167,8 +168,7 @@ hamr_error *array_changed(const Array *self) {
 
 /* For who has nobody to raise to: no more is lost than memory, until the buffer's ends. */
 static void drop_temporaries(const Array *self) {
-    hamr_error *error = self->cached ? array_changed(self) : NULL;
-    if (error) core_functions()->free(error);
+    if (self->cached) free(array_changed(self));
 }
 
 static void give_up(Array *self) {

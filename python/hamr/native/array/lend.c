@@ -1,6 +1,7 @@
 #include "array/lend.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "array/access.h"
 #include "array/array.h"
@@ -77,8 +78,7 @@ static PyObject *open_access(PyObject *Py_UNUSED(module), PyObject *arguments) {
     if (opening.error && opening.error->kind == HAMR_INTERRUPTED && opening.access &&
         opening.result.generation == core_generation) {
         /* The access has been opened in the last moment, and nobody is told of it. */
-        hamr_error *late = end(opening.source, NULL, opening.access, 0);
-        if (late) core_functions()->free(late);
+        free(end(opening.source, NULL, opening.access, 0));
         result_end(&opening.result);
     }
     if (outcome == FREED) array_freed((Array *)object);
@@ -92,8 +92,7 @@ static PyObject *open_access(PyObject *Py_UNUSED(module), PyObject *arguments) {
                                  (unsigned long long)generation);
         if (!both && generation == core_generation) {
             Raised raised = raised_take();
-            hamr_error *error = end(opening.source, NULL, opening.access, 0);
-            if (error) core_functions()->free(error);
+            free(end(opening.source, NULL, opening.access, 0));
             raised_restore(raised);
         }
         result_end(&opening.result);
@@ -121,10 +120,8 @@ static PyObject *end_access(PyObject *Py_UNUSED(module), PyObject *arguments) {
         error = end(source, handle, access, commit);
     } while (error && core_relieves(&relief, &error, NULL));
     relief_end(&relief);
-    if (error && commit && error->kind == HAMR_OUT_OF_MEMORY && generation == core_generation) {
-        hamr_error *late = end(source, handle, access, 0);
-        if (late) core_functions()->free(late);
-    }
+    if (error && commit && error->kind == HAMR_OUT_OF_MEMORY && generation == core_generation)
+        free(end(source, handle, access, 0));
     if (error) return core_failed(error);
     Py_RETURN_NONE;
 }

@@ -113,7 +113,7 @@ static int complain_of(const Complaint *complaint, hamr_error *error) {
                        : error->kind == HAMR_TYPE_ERROR  ? "TypeError"
                                                          : "RuntimeError";
     complain(complaint, kind, error->message);
-    core_functions()->free(error);
+    free(error);
     return -1;
 }
 
