@@ -38,6 +38,8 @@ class Interrupt:
 def is_interrupted(step, call):
     """Whether the call had so many steps."""
     before, interrupt = sys.gettrace(), Interrupt(step)
+    # Python 3.12 reports opcodes only if a frame asked for them before settrace.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(interrupt.trace)
     try:
         call()
