@@ -17,7 +17,7 @@
 #include "hamr/records.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 21
+#define HAMR_ABI_VERSION 22
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -70,7 +70,7 @@ typedef struct hamr_array {
     int64_t *strides;    /* ndim entries, bytes */
 } hamr_array;
 
-/* What C may know of CUDA without asking Go. All zero until CUDA was first used. */
+/* What C may know of CUDA without asking Go. All but the addresses of numbers are zero until CUDA was first used. */
 typedef struct hamr_devices {
     int32_t cuda_count;
     int (*cuda_current)(int *device); /* cuCtxGetDevice */

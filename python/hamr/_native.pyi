@@ -210,7 +210,12 @@ def create_cached(
 def read_into(array: Array, out: object, /) -> bool: ...
 def waiting() -> list[tuple[int, int]]: ...
 def set_known_types(
-    plain: set[type], cuda: set[type], dlpack: set[type], wait_of: Callable[[Any], bool], /
+    plain: set[type],
+    cuda: set[type],
+    dlpack: set[type],
+    wait_of: Callable[[Any], bool],
+    ask: Callable[..., Array],
+    /,
 ) -> None: ...
 def adopt_known(
     type: type[_A], object: object, stream: int, transfer: int, wait: bool | None, /

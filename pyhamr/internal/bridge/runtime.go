@@ -62,8 +62,14 @@ func newRuntime() *gobuffer.Runtime {
 var Scheduler = hetero.New(Runtime)
 
 // OnDevices is told, once CUDA is in use, how many devices there are and the driver's
-// functions, so that C need not ask Go, and where Runtime.Words are.
+// functions, so that C need not ask Go, and Words.
 var OnDevices func(count int, of backends.Shortcuts, words [3]uintptr)
+
+// Words are the addresses that Runtime.Words returns.
+func Words() [3]uintptr {
+	kept, trace, claims := Runtime.Words()
+	return [3]uintptr{kept, trace, claims}
+}
 
 var announced atomic.Bool
 
@@ -87,8 +93,7 @@ func announceDevices() {
 			continue
 		}
 		if count, err := b.DeviceCount(); err == nil {
-			kept, trace, claims := Runtime.Words()
-			OnDevices(count, known.Shortcuts(), [3]uintptr{kept, trace, claims})
+			OnDevices(count, known.Shortcuts(), Words())
 			announced.Store(true)
 		}
 	}

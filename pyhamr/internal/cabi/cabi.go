@@ -75,6 +75,7 @@ func init() {
 			cuda_contexts:   (*unsafe.Pointer)(pointer(of.PrimaryContexts)),
 		})
 	}
+	bridge.OnDevices(0, backends.Shortcuts{}, bridge.Words())
 }
 
 // pointer turns an address of C's, or of memory that lasts as long as the library, into what cgo calls a pointer.

@@ -302,16 +302,18 @@ def buffer(
     ValueError for a description that cannot be right; BackendUnavailable for device memory without
     a driver.
     """
-    from .._base.memory_stream import is_per_thread, streams_of
-    from .._base.stream import as_stream, blocks
+    from .._base.stream import blocks
     from .._protocols.dispatch import share
-    from .._protocols.fields import is_capsule
-    from .._protocols.location import runtime_of, stream_near
 
     inside = stream is None and blocks() is not None
     plain = transfer is _SYNC_HOST and sync is _SYNC_HOST and not inside
     if plain and stream is None and dtype is None and wait is None:
         return share(Buffer, obj)
+    from .._base.memory_stream import is_per_thread, streams_of
+    from .._base.stream import as_stream
+    from .._protocols.fields import is_capsule
+    from .._protocols.location import runtime_of, stream_near
+
     mode = transfer_of(transfer)
     if sync is not _SYNC_HOST:
         if transfer is not _SYNC_HOST:

@@ -55,7 +55,6 @@ dlpack_types: set[type] = set()
 #: Types of which an object was or could have been shared by Arrow, and which offer no protocol
 #: that comes before DLPack.
 arrow_types: set[type] = set()
-_native.set_known_types(plain_types, cuda_types, dlpack_types, wait_of)
 _MOST_TYPES = 100
 
 
@@ -120,6 +119,9 @@ def ask(
                 _remember(obj, name)
             return _told(name, shared)
     raise _refusal(obj)
+
+
+_native.set_known_types(plain_types, cuda_types, dlpack_types, wait_of, ask)
 
 
 def _told(name: str, shared: _A) -> _A:

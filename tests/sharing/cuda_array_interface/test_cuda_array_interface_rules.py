@@ -247,7 +247,8 @@ def test_an_array_on_the_host_of_a_library_for_both(taken):
     obj = Elsewhere(array, AttributeError("not on a device"))
     assert hamr.buffer(obj).get().tolist() == [0, 1, 2]
     adopt.cuda_types.add(Elsewhere)  # as after one that was on a device
-    shared = hamr.buffer(obj)
+    assert hamr.buffer(obj).source_protocol == "__array_interface__"
+    shared = hamr.buffer(obj, wait=True)  # by way of Python
     assert shared.source_protocol == "__array_interface__"
     assert taken.fast
 

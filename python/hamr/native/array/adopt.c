@@ -13,6 +13,7 @@
 #include "memory/owner.h"
 #include "plain/allocators.h"
 #include "plain/layout.h"
+#include "plain/memory.h"
 
 /* Memory of CUDA's that is not said to be elsewhere is the calling thread's current device's.
  * Where that cannot be told the core asks again. */
@@ -34,13 +35,26 @@ static PyObject *finish(PyTypeObject *type, Draft *draft, Owner *owner, uint64_t
 
 PyObject *draft_finish(PyTypeObject *type, Draft *draft, Owner *owner) { return finish(type, draft, owner, 0); }
 
-/* Tells the core of foreign memory, which checks the dimensions and works out
+/* Whether the core may hear of ordinary memory when it first has to do with it: most buffers are only handed on.
+ * Operands are used at once, and the core checks what C cannot place. Once CUDA is in use, its driver is asked. */
+static int may_wait(const PyTypeObject *type, hamr_array *array) {
+    const hamr_devices *devices = core_functions()->devices;
+    if (type == array_type || array->allocator != HAMR_ALLOCATOR_MALLOC || array->device != HAMR_HOST_DEVICE ||
+        array->stream || devices->cuda_count || stacks_wanted || number_at(devices->tracing))
+        return 0;
+    array->flags |= allocator_table[array->allocator].reach * HAMR_HOST_REACHABLE;
+    return array_bounds(array) && array->base && array->base <= array->pointer &&
+        array->base + array->size > array->pointer;
+}
+
+/* Tells the core of foreign memory, now or later. The core checks the dimensions and works out
  * where the memory starts and ends. Takes over owner. */
 PyObject *draft_adopt_host(PyTypeObject *type, Draft *draft, Owner *owner) {
     if (core_load() < 0) {
         owner_drop(owner);
         return NULL;
     }
+    if (may_wait(type, &draft->array)) return draft_finish(type, draft, owner);
     hamr_error *error = core_functions()->adopt(&draft->array, (uint64_t)(uintptr_t)owner, owner_finished);
     if (error) {
         core_raise(error);

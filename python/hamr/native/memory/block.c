@@ -40,13 +40,11 @@ static int may_be_kept(const Block *block) {
 
 PyTypeObject *block_type;
 
-/* Memory that the core was not told of yet, by allocator: foreign device memory, and small temporaries. */
+/* Memory that the core was not told of yet, by allocator: foreign memory, and small temporaries. */
 static int64_t waiting[HAMR_ALLOCATORS];
 
 static int64_t *waiting_as(const Block *block) {
-    int lazy = !block->memory.token && block->owner &&
-        (is_of_device(block->memory.allocator) || block->owner->memory) &&
-               block->memory.generation == core_generation;
+    int lazy = !block->memory.token && block->owner && block->memory.generation == core_generation;
     return lazy ? &waiting[block->memory.allocator] : NULL;
 }
 

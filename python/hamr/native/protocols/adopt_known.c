@@ -13,6 +13,7 @@ enum { BUFFER, CUDA, DLPACK, PROTOCOLS };
 static PyObject *names[PROTOCOLS]; /* what source_protocol says */
 static PyObject *types[PROTOCOLS]; /* sets, which the dispatcher fills */
 static PyObject *wait_of;
+static PyObject *asker; /* the dispatcher, for all other types */
 static PyObject *numbers[2]; /* the default stream, and the transfer mode of who names none, sync_host */
 
 int adopt_known_setup(void) {
@@ -24,14 +25,15 @@ int adopt_known_setup(void) {
     return 0;
 }
 
-/* set_known_types(plain, cuda, dlpack, wait_of) */
+/* set_known_types(plain, cuda, dlpack, wait_of, ask) */
 static PyObject *set_known_types(PyObject *Py_UNUSED(module), PyObject *arguments) {
-    PyObject *given[PROTOCOLS + 1];
-    if (!PyArg_ParseTuple(arguments, "O!O!O!O", &PySet_Type, &given[BUFFER], &PySet_Type, &given[CUDA], &PySet_Type,
-                          &given[DLPACK], &given[PROTOCOLS]))
+    PyObject **const places[] = {&types[BUFFER], &types[CUDA], &types[DLPACK], &wait_of, &asker};
+    PyObject *given[PROTOCOLS + 2];
+    if (!PyArg_ParseTuple(arguments, "O!O!O!OO", &PySet_Type, &given[BUFFER], &PySet_Type, &given[CUDA], &PySet_Type,
+                          &given[DLPACK], &given[PROTOCOLS], &given[PROTOCOLS + 1]))
         return NULL;
-    for (int i = 0; i <= PROTOCOLS; i++) {
-        PyObject **place = i < PROTOCOLS ? &types[i] : &wait_of, *old = *place;
+    for (int i = 0; i < PROTOCOLS + 2; i++) {
+        PyObject **place = places[i], *old = *place;
         *place = Py_NewRef(given[i]);
         Py_XDECREF(old);
     }
@@ -84,10 +86,15 @@ PyObject *adopt_plain(PyTypeObject *type, PyObject *object) {
     return adopt_known(NULL, given, 5);
 }
 
+PyObject *adopt_asking(PyTypeObject *type, PyObject *object) {
+    if (!asker) Py_RETURN_NONE;
+    return PyObject_CallFunctionObjArgs(asker, (PyObject *)type, object, NULL);
+}
+
 PyMethodDef adopt_known_functions[] = {
     {"set_known_types", set_known_types, METH_VARARGS,
-     "set_known_types(plain, cuda, dlpack, wait_of): whose types the buffer protocol, __cuda_array_interface__ and "
-     "__dlpack__ serve, and who says whether to wait."},
+     "set_known_types(plain, cuda, dlpack, wait_of, ask): whose types the buffer protocol, __cuda_array_interface__ "
+     "and __dlpack__ serve, who says whether to wait, and who shares objects of other types."},
     {"adopt_known", FAST(adopt_known), METH_FASTCALL,
      "adopt_known(type, object, stream, transfer, wait): share an object by the protocol that serves its type, or "
      "None."},

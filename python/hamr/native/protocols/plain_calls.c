@@ -36,6 +36,9 @@ static PyObject *share(PyObject *Py_UNUSED(module), PyObject *const *arguments, 
         PyObject *shared = type ? adopt_plain(type, arguments[0]) : NULL;
         if (shared != Py_None) return shared;
         Py_DECREF(shared);
+        shared = adopt_asking(type, arguments[0]);
+        if (shared != Py_None) return shared;
+        Py_DECREF(shared);
     }
     return share_in_python(arguments, n, names);
 }
