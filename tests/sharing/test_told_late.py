@@ -115,7 +115,7 @@ assert array[1] == 1 and hamr.stats()["references"] == 1
 
 
 def test_a_second_object_of_a_kind_is_shared_without_an_import(monkeypatch):
-    """Each import statement within a call takes half a microsecond, of a module that is there, too."""
+    """An import statement takes half a microsecond though its module is there."""
     array = np.arange(3.0)
     hamr.buffer(Interface(array))
     names, found = [], builtins.__import__

@@ -32,11 +32,7 @@ static PyObject *set_known_types(PyObject *Py_UNUSED(module), PyObject *argument
     if (!PyArg_ParseTuple(arguments, "O!O!O!OO", &PySet_Type, &given[BUFFER], &PySet_Type, &given[CUDA], &PySet_Type,
                           &given[DLPACK], &given[PROTOCOLS], &given[PROTOCOLS + 1]))
         return NULL;
-    for (int i = 0; i < PROTOCOLS + 2; i++) {
-        PyObject **place = places[i], *old = *place;
-        *place = Py_NewRef(given[i]);
-        Py_XDECREF(old);
-    }
+    for (int i = 0; i < PROTOCOLS + 2; i++) replace_reference(places[i], Py_NewRef(given[i]));
     Py_RETURN_NONE;
 }
 
@@ -73,11 +69,7 @@ static PyObject *adopt_known(PyObject *module, PyObject *const *arguments, Py_ss
     if (protocol < 0) return NULL;
     if (protocol == PROTOCOLS) Py_RETURN_NONE;
     PyObject *array = adopt_by(protocol, module, arguments);
-    if (array && array != Py_None) {
-        PyObject *old = ((Array *)array)->source;
-        ((Array *)array)->source = Py_NewRef(names[protocol]);
-        Py_XDECREF(old);
-    }
+    if (array && array != Py_None) replace_reference(&((Array *)array)->source, Py_NewRef(names[protocol]));
     return array;
 }
 

@@ -58,9 +58,7 @@ static PyObject *sharing(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Py_XDECREF(text);
     Py_XDECREF(doc);
     if (!kept) return PyErr_Occurred() ? NULL : PyErr_NoMemory();
-    PyObject *old = sharer;
-    sharer = Py_NewRef(function);
-    Py_XDECREF(old);
+    replace_reference(&sharer, Py_NewRef(function));
     definition.ml_name = "buffer";
     definition.ml_doc = kept;
     return exclusive_function(&definition, NULL, name);
