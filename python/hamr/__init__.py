@@ -9,26 +9,13 @@ or moves it when it must. ``hamr.buffer(array)`` shares an array's memory,
 from os import environ
 from sys import modules
 
-from ._base.allocator import Allocator, Transfer
-from ._base.errors import (
-    BackendUnavailable,
-    DeviceError,
-    Error,
-    ForkError,
-    FreedBuffer,
-    InternalError,
-    InUse,
-    OutOfMemory,
-    OutOfRange,
-    PinnedMemoryWarning,
-)
-from ._buffer.buffers import Buffer, _rebuild, _rebuild_shared, buffer
-from ._buffer.handle import Handle
+from . import _base, _native  # noqa: F401 -- raise where hamr does not work, in this order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ._base.allocator import Allocator, Transfer
     from ._base.cuda_devices import (
         current_device,
         device,
@@ -36,10 +23,24 @@ if TYPE_CHECKING:
         memory_info,
         peer_access,
     )
+    from ._base.errors import (
+        BackendUnavailable,
+        DeviceError,
+        Error,
+        ForkError,
+        FreedBuffer,
+        InternalError,
+        InUse,
+        OutOfMemory,
+        OutOfRange,
+        PinnedMemoryWarning,
+    )
     from ._base.headers import get_include
     from ._base.out_of_memory import on_out_of_memory
     from ._base.stream import Event, Stream
+    from ._buffer.buffers import Buffer, buffer
     from ._buffer.dlpack import from_dlpack
+    from ._buffer.handle import Handle
     from ._buffer.making import (  # not of __all__
         array as array,
         asarray as asarray,
@@ -232,17 +233,23 @@ __all__ = [
 ]
 
 
-#: The modules of names that are imported when they are first used. Names of ``__all__`` that
-#: are not here are upstream's.
+#: The modules of names, which are imported when they are first used. Classes of ``__all__`` that
+#: are not here are errors, and functions are upstream's.
 _LATE = {
-    "_C_API": "_native",
+    "Allocator": "_base.allocator",
+    "Buffer": "_buffer.buffers",
     "Event": "_base.stream",
+    "Handle": "_buffer.handle",
     "MemoryMisuse": "_diagnostics.checking",
     "MemoryServer": "_diagnostics.memory_server",
     "MemorySnapshot": "_diagnostics.snapshots",
     "SharedHandle": "_buffer.shares",
     "Stream": "_base.stream",
+    "Transfer": "_base.allocator",
+    "_C_API": "_native",
+    "_rebuild_shared": "_buffer.buffers",
     "backends": "_diagnostics.report",
+    "buffer": "_buffer.buffers",
     "check_memory": "_diagnostics.checking",
     "checked_backends": "_diagnostics.checking",
     "copy_many": "_buffer.many",
@@ -268,7 +275,6 @@ _LATE = {
     "track": "_diagnostics.memory_recording",
     "trim": "_diagnostics.report",
 }
-_UPSTREAM = "_upstream.functions"
 
 #: Public, but not in ``__all__``: ``from hamr import *`` must not replace NumPy's names in
 #: upstream's scripts.
@@ -297,10 +303,10 @@ else:  # hidden: to checkers a __getattr__ would have every name
 
             return core().Version()
         if name in _LATE or name in __all__:
-            from importlib import import_module
-
-            module = import_module("." + _LATE.get(name, _UPSTREAM), __name__)
-            value = _public(getattr(module, name))
+            rest = "_base.errors" if name[0].isupper() else "_upstream.functions"
+            value = getattr(_imported(_LATE.get(name, rest)), name)
+            if getattr(value, "__module__", "").startswith("hamr._"):
+                value.__module__ = __name__  # where users find it
             globals()[name] = value
             return value
         from ._base.missing_names import missing
@@ -311,23 +317,20 @@ else:  # hidden: to checkers a __getattr__ would have every name
 del TYPE_CHECKING
 
 
-def _public(value: "Any") -> "Any":
-    """A class or function, after its ``__module__`` is set to where users find it."""
-    if getattr(value, "__module__", "").startswith("hamr._"):
-        value.__module__ = __name__
-    return value
+def _imported(name: "str") -> "Any":
+    """One of the package's modules. importlib would take a millisecond to import."""
+    return __import__(name, globals(), None, ("*",), 1)
 
 
-for _name in __all__:
-    if _name in globals():
-        _public(globals()[_name])
+class _Moved(type(_native)):  # type: ignore[misc]
+    """A module of version 0.2, which its pickles name."""
 
-# The names in pickles. Protocols below 5 use version 0.2's name, so that it can read them, too.
-# As an attribute hamr.buffer is the function.
-_rebuild.__module__ = "hamr.buffer"
-_rebuild_shared.__module__ = "hamr"
-modules["hamr.buffer"] = modules["hamr._buffer.buffers"]
-modules["hamr.allocator"] = modules["hamr._base.allocator"]
+    def __getattr__(self, name: "str") -> "Any":
+        return getattr(_imported(_MOVED[self.__name__]), name)
+
+
+_MOVED = {"hamr.buffer": "_buffer.buffers", "hamr.allocator": "_base.allocator"}
+modules.update({_name: _Moved(_name) for _name in _MOVED})
 if environ.get("HAMR_MEMORY"):
     from ._diagnostics.memory_server import serve_if_asked
 
@@ -338,7 +341,7 @@ if environ.get("HAMR_CHECK"):
 
     start_if_asked()
     del start_if_asked
-del _name, environ, modules
+del environ, modules
 
 
 def __dir__() -> list[str]:

@@ -138,8 +138,10 @@ def test_the_bench_says_what_its_floor_is():
 
     row = {"operation": "numpy.asarray(b)", "ns": 1.0, "ratio": 1.0}
     threads = {"one_thread_ns": 1.0, "eight_threads_ns": 1.0, "ratio": 1.0}
-    cost = dict.fromkeys(("import_ms", "import_MiB", "first_buffer_ms", "first_buffer_MiB"), 1.0)
+    names = "import_ms", "import_MiB", "first_buffer_ms", "first_buffer_MiB", "ratio_to_ctypes"
+    cost = dict.fromkeys(names, 1.0)
     measured = {"machine": {}, "operations": [row], "dlpack": [], "threads": threads}
     empty = {"absent": {}, "groups": [], "curves": [], "targets": [], "skipped": [], "seconds": 1}
     lines = tables.lines_of({**measured, "import": cost, **empty})
     assert any(line.startswith("x floor: ") for line in lines)
+    assert any("1.00 x import ctypes" in line for line in lines)

@@ -1,6 +1,7 @@
 """What `import hamr`, and the first use of it, do to a process: next to nothing."""
 
 import importlib.util
+import pickle
 import re
 import shutil
 import signal
@@ -46,9 +47,23 @@ assert mapped("_pyhamr") and "numpy" not in sys.modules
 """)
 
 
-def test_import_loads_what_nearly_all_use():
-    """Each module costs a tenth of a millisecond; what few use comes with its first use."""
-    loaded = run_code("import sys, hamr; print(*[m for m in sys.modules if m.startswith('hamr.')])")
+def loaded_by(code):
+    """The modules that code loads beyond those of a bare Python."""
+    return set(run_code(f"import sys\n{code}\nprint(*sys.modules)").split()) - set(bare_modules())
+
+
+def test_import_loads_the_extension_alone():
+    """Each module costs a tenth of a millisecond; what a program uses comes with its first use."""
+    moved = {"hamr.buffer", "hamr.allocator"}  # version 0.2's, for pickles
+    assert loaded_by("import hamr") == {"hamr", "hamr._base", "hamr._native"} | moved
+
+
+def test_a_name_loads_what_it_needs():
+    """No more modules than before: what few buffers need comes with its first use."""
+    errors = loaded_by("import hamr; hamr.FreedBuffer")
+    assert errors - loaded_by("import hamr") <= {"hamr._base.errors", "__future__"}
+    loaded = loaded_by("import hamr; hamr.Buffer, hamr.buffer, hamr.Allocator, hamr.Handle")
+    assert len(loaded) <= 25, sorted(loaded)
     late = {
         "hamr._protocols", "hamr._diagnostics", "hamr._upstream", "hamr._benchmark", "hamr.cli",
         "hamr._base.stream", "hamr._base.memory_stream", "hamr._base.waiting",
@@ -58,9 +73,64 @@ def test_import_loads_what_nearly_all_use():
         "hamr._buffer.refusals", "hamr._buffer.text", "hamr._buffer.copying",
         "hamr._buffer.foreign",
     }  # fmt: skip
-    assert not late & set(loaded.split())
-    outside = run_code("import sys, hamr; print(*sys.modules)").split()
-    assert not {"_contextvars", "_operator", "typing", "re"} & (set(outside) - set(bare_modules()))
+    assert not (late | {"_contextvars", "_operator", "typing", "re", "importlib"}) & loaded
+
+
+NAMES_FIRST = """
+import sys, hamr
+assert "hamr._buffer.buffers" not in sys.modules
+"""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "from hamr import *\nassert Buffer is hamr.Buffer and Allocator.cpp == 0",
+        "assert not {*hamr.__all__, 'zeros', '__version__', '__doc__'} - set(dir(hamr))\n"
+        "assert not [n for n in dir(hamr) if n[:1] == '_' != n[1:2]]",
+        "import pickle\nb = pickle.loads(OLD)\nassert b.get().tolist() == [1, 1, 1]",
+        "import pickle\nassert pickle.loads(NEW).get().tolist() == [1, 1, 1]",
+        "assert sys.modules['hamr.buffer']._rebuild.__module__ == 'hamr.buffer'",
+        "from hamr.allocator import Allocator\nassert Allocator is hamr.Allocator",
+        "try: hamr.Bufer\nexcept AttributeError as error: assert 'hamr' in str(error)\n"
+        "else: raise AssertionError",
+        "assert hamr.OutOfMemory.__module__ == hamr.Transfer.__module__ == 'hamr'",
+        "from hamr._base import errors\nassert errors.InUse.__module__ == 'hamr'",
+        "import hamr._native as n, ctypes\nread = ctypes.pythonapi.PyCapsule_GetPointer\n"
+        "read.restype, read.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]\n"
+        "get = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)(read(n.functions, "
+        "b'hamr._native.functions'))\nassert any(get(version) for version in range(100))",
+        "import os\npid = os.fork()\nif not pid:\n    os._exit(len(hamr.Buffer(3)))\n"
+        "assert os.waitpid(pid, 0)[1] == 3 << 8 and len(hamr.Buffer(4)) == 4",
+    ],
+)
+def test_each_use_may_be_the_first(use):
+    pickles = {
+        "OLD": pickle.dumps(hamr.Buffer(3, fill=1), 2),
+        "NEW": pickle.dumps(hamr.Buffer(3, fill=1)),
+    }
+    given = "".join(f"{name} = {value!r}\n" for name, value in pickles.items())
+    run_code(NAMES_FIRST + given + use)
+
+
+def test_threads_may_use_a_name_first_at_the_same_time():
+    run_code("""
+import sys, threading
+sys.setswitchinterval(1e-6)
+import hamr
+names = ["Buffer", "buffer", "Allocator", "Handle", "Error", "Stream", "copy_many", "zeros"] * 4
+found, start = {name: set() for name in names}, threading.Barrier(len(names))
+
+def use(name):
+    start.wait()
+    found[name].add(getattr(hamr, name))
+    found["Buffer"].add(type(hamr.Buffer(3)))
+
+threads = [threading.Thread(target=use, args=(name,)) for name in names]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert all(len(values) == 1 for values in found.values()), found
+""")
 
 
 def test_a_stream_is_hamrs_however_it_is_met():

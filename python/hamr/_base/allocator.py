@@ -110,6 +110,8 @@ class Transfer(Enumeration):
     sync = 2
 
 
+Allocator.__module__ = Transfer.__module__ = "hamr"  # where users find them
+
 #: Bits of ``Array._reach``, in the order of the Go core's spaces.
 SPACES = {name: number for number, name in enumerate(_native.space_names())}
 

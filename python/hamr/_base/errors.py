@@ -89,3 +89,8 @@ KINDS: tuple[type[Exception], ...] = (
     InUse,
     OutOfRange,
 )
+
+for _error in list(vars().values()):
+    if isinstance(_error, type):
+        _error.__module__ = "hamr"  # where users find it
+del _error

@@ -137,21 +137,29 @@ used, end = time.perf_counter(), resident()
 print((imported - start) * 1e3, (after - before) / 2**20)
 print((used - imported) * 1e3, (end - after) / 2**20)
 """
+_CTYPES = """
+import time
+start = time.perf_counter()
+import ctypes
+print((time.perf_counter() - start) * 1e3)
+"""
 
 
 def measure_import(rounds: int = 9) -> dict[str, float]:
-    """What import and first use take, each in a fresh interpreter."""
-    names = ("import_ms", "import_MiB", "first_buffer_ms", "first_buffer_MiB")
-    runs = []
-    for _ in range(rounds):
-        done = subprocess.run(
-            [sys.executable, "-c", _IMPORT], check=True, capture_output=True, text=True
-        )
-        runs.append([float(x) for x in done.stdout.split()])
-    return {
+    """What import and first use take, each in a fresh interpreter, beside `import ctypes`."""
+    names = ("import_ms", "import_MiB", "first_buffer_ms", "first_buffer_MiB", "ctypes_ms")
+    runs = [[*_printed(_IMPORT), *_printed(_CTYPES)] for _ in range(rounds)]
+    cost = {
         name: round(statistics.median(column), 2)
         for name, column in zip(names, zip(*runs, strict=True), strict=True)
     }
+    return cost | {"ratio_to_ctypes": round(statistics.median(r[0] / r[-1] for r in runs), 3)}
+
+
+def _printed(code: str) -> list[float]:
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return [float(x) for x in done.stdout.split()]
 
 
 def machine() -> dict[str, Any]:

@@ -49,8 +49,10 @@ def _of_host(record: dict[str, Any]) -> Iterator[str]:
             f"{threads['ratio']:.2f} x one thread"
         )
     if cost:
+        ratio = cost.get("ratio_to_ctypes")  # older records have none
+        beside = f", {ratio:.2f} x import ctypes" if ratio else ""
         yield (
-            f"import hamr {cost['import_ms']:.1f} ms, {cost['import_MiB']:.1f} MiB; "
+            f"import hamr {cost['import_ms']:.1f} ms, {cost['import_MiB']:.1f} MiB{beside}; "
             f"first buffer {cost['first_buffer_ms']:.1f} ms, {cost['first_buffer_MiB']:.1f} MiB"
         )
 

@@ -367,6 +367,10 @@ def _rebuild_shared(*pickled: Any) -> Buffer:
     return made
 
 
+# The names in pickles and tracebacks. Pickles by protocols below 5 use version 0.2's name of
+# _rebuild, so that it can read them, too. As an attribute hamr.buffer is the function.
+Buffer.__module__ = _rebuild_shared.__module__ = "hamr"
+_rebuild.__module__ = "hamr.buffer"
 _native.set_buffer_type(Buffer)
 _native.set_constructor(_construct, numbers, Allocator, {a.name: a for a in Allocator})
 Handle._buffer = Buffer

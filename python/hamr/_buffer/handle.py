@@ -100,4 +100,5 @@ class Handle(Reading, _native.Array):
         return f"<hamr.Handle {what} {kind} at {self.ptr:#x}>"
 
 
+Handle.__module__ = "hamr"
 _native.set_handle_type(Handle)

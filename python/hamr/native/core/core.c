@@ -17,7 +17,8 @@ static uint64_t free_functions[HAMR_ALLOCATORS]; /* by allocator: those of host 
 
 int core_load(void) {
     if (functions) return 0;
-    if (!loader) return RAISE(PyExc_RuntimeError, "hamr is not initialised");
+    if (!loader) Py_XDECREF(PyImport_ImportModule("hamr._buffer.buffers")); /* which sets it */
+    if (!loader) return PyErr_Occurred() ? -1 : RAISE(PyExc_RuntimeError, "hamr is not initialised");
     PyObject *nothing = PyObject_CallNoArgs(loader);
     if (!nothing) return -1;
     Py_DECREF(nothing);
