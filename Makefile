@@ -13,7 +13,7 @@ export PIP_RETRIES ?= 10
 .PHONY: demo test test-all bare house check go-test py-test py-test-all trial trial-go interop sanitize mutations model test-gpu bench kernels wheel wheels sdist packaging release install docs docs-look clean
 
 demo: .venv ; $(PIP) install . numpy && .venv/bin/python examples/hello.py
-test: .venv ; $(TOOLS) $(SUMMARY) check+go-test+trial-go py-test sanitize docs
+test: .venv ; $(TOOLS) $(SUMMARY) check+go-test+trial-go py-test sanitize+docs
 test-all: .venv ; $(TOOLS) $(SUMMARY) check+go-test py-test-all trial sanitize packaging docs
 bare: ; $(PYTHON) -m build_support.bare
 house: .venv ; $(TOOLS) go run ./internal/house $(FOLDERS) $(if $(WALK),-walk)
@@ -36,7 +36,7 @@ sdist: .venv ; $(PIP) install build && $(TOOLS) .venv/bin/python -m build_suppor
 packaging: .venv ; $(PIP) install build && $(TOOLS) .venv/bin/python -m build_support.packaging_trial
 release: .venv ; $(PIP) install '.[release]' && $(TOOLS) .venv/bin/python -m build_support.release --checks $(or $(CHECKS),test-all)
 install: .venv ; $(TOOLS) .venv/bin/python -m build_support.install '$(or $(PREFIX),/usr/local)' $(if $(DESTDIR),--destdir '$(DESTDIR)')
-docs: .venv .venvs/docs ; $(DOCS) -m pip --quiet --disable-pip-version-check install '.[docs,dask]' numpy && HAMR_DOCS_GO=required $(TOOLS) $(DOCS) -m build_support.site
+docs: .venv .venvs/docs ; $(DOCS) -m build_support.wheel_at_hand docs,dask numpy && HAMR_DOCS_GO=required $(TOOLS) $(DOCS) -m build_support.site
 docs-look: docs ; $(DOCS) -m pip --quiet install 'selenium==4.51.0' && $(DOCS) -m build_support.site_look
 clean: ; rm -rf build dist .venv .venvs python/hamr/_gopy python/hamr/*.so python/*.egg-info
 .venv: ; $(PYTHON) -m venv .venv

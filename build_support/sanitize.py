@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from build_support import native, toolchain
+from build_support import native, toolchain, wheel_at_hand
 from build_support.summary import Row, report
 
 TESTS = toolchain.ROOT / "tests"
@@ -71,8 +71,7 @@ def installed() -> Path:
 
 def install() -> None:
     """Install hamr and what the tests need beside this Python."""
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-    subprocess.run([*pip, ".[test]"], cwd=toolchain.ROOT, check=True)
+    wheel_at_hand.install("test")
     importlib.invalidate_caches()
 
 

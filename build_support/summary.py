@@ -22,6 +22,8 @@ Row = tuple[str, str]
 
 #: Names the file where the steps leave their rows for the run as a whole.
 VARIABLE = "HAMR_TEST_SUMMARY"
+#: Names a folder of this run, where one step leaves the wheel that it builds for later ones.
+WHEELS = "HAMR_TEST_WHEELS"
 
 
 def failed(rows: Iterable[Row]) -> bool:
@@ -85,7 +87,9 @@ def run_steps(steps: str) -> list[Row]:
 
 def main() -> int:
     """Run all steps, whether one failed or not, so that one run shows all that fails."""
-    return report([row for steps in sys.argv[1:] for row in run_steps(steps)])
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[WHEELS] = folder
+        return report([row for steps in sys.argv[1:] for row in run_steps(steps)])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from build_support import go_tests, gopy, sanitize, test_matrix, toolchain
+from build_support import go_tests, gopy, sanitize, test_matrix, toolchain, wheel_at_hand
 from tests.support.paths import ROOT
 
 ENVIRONMENT = """
@@ -188,6 +188,41 @@ def test_the_summary_names_every_part(tmp_path, outcomes, status, last, together
         "this is one",
         "this is two",
     ]
+
+
+def test_a_step_leaves_its_wheel_to_the_later_ones_of_a_run(tmp_path):
+    left = '"$$HAMR_TEST_WHEELS"'
+    (tmp_path / "Makefile").write_text(f"one: ; @touch {left}/a.whl\ntwo: ; @ls {left}\n")
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    for steps, found in ((["one", "two"], ["a.whl"]), (["two"], [])):  # each run has its own
+        command = [sys.executable, "-m", "build_support.summary", *steps]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, text=True, capture_output=True, check=True
+        )
+        assert [line for line in done.stdout.splitlines() if line.endswith("whl")] == found
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_wheel_of_the_run_is_installed_if_there_is_one(monkeypatch, tmp_path, there):
+    commands = []
+    monkeypatch.setattr(
+        wheel_at_hand.subprocess, "run", lambda command, **_: commands.append(command)
+    )
+    monkeypatch.setenv("HAMR_TEST_WHEELS", str(tmp_path))
+    wheel = tmp_path / "hamr-1-any.whl"
+    if there:
+        wheel.touch()
+    wheel_at_hand.install("test", "numpy")
+    assert commands[0][-2:] == [f"{wheel if there else ROOT}[test]", "numpy"]
+    again = [["--no-deps", "--force-reinstall", str(wheel)]] if there else []
+    assert [command[-3:] for command in commands[1:]] == again
+
+
+def test_the_pythons_that_run_most_come_first():
+    four = [test_matrix.Interpreter("", f"3.{n}") for n in (11, 12, 13, 14)]
+    for count, turns in ((0, []), (1, [0]), (2, [0, 1]), (4, [0, 3, 1, 2])):
+        found = test_matrix.in_turn(four[:count])
+        assert found == [(i, four[i]) for i in turns]
 
 
 @pytest.mark.parametrize(
