@@ -69,6 +69,7 @@ FREED_AGAIN = (
     *("cuda/test_cuda_libraries.py", "cuda/test_cuda_library_hooks.py", "cuda/test_cuda_limits.py"),
     *("cuda/test_cuda_pinned.py", "cuda/test_cuda_release_errors.py", "cuda/test_cuda_reuse.py"),
     *("concurrency/test_fork.py", "lifetime/test_address_space.py", "package/test_import.py"),
+    "sharing/test_told_late.py",
     *("package/test_documents.py", "sharing/dlpack/test_dlpack_exchange.py"),
 )
 HERE = Path(__file__).resolve().parent
