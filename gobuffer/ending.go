@@ -105,6 +105,9 @@ func (a *unmapped) end(m *Memory) error {
 }
 
 func refused(err error) bool {
+	if err == nil { // what errors.As needs takes memory
+		return false
+	}
 	var there *backends.NotFreedError
 	return errors.As(err, &there)
 }

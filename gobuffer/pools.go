@@ -99,6 +99,9 @@ func (r *Runtime) Segments() (list []backends.Segment) {
 }
 
 func outOfMemory(err error) bool {
+	if err == nil { // what errors.As needs takes memory
+		return false
+	}
 	var full *backends.OutOfMemoryError
 	return errors.As(err, &full)
 }

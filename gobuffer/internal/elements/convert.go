@@ -48,6 +48,10 @@ func convert(dst unsafe.Pointer, dt ai.ElementType, src unsafe.Pointer, st ai.El
 		return
 	}
 	k, dsize, ssize := kernelFor(dt, st), dt.Size(), st.Size()
+	if n*dsize < parallelBytes { // without a function for goroutines, which takes memory
+		run(k, dt, dst, st, src, n)
+		return
+	}
 	inParallel(n, n*dsize, func(from, to int) {
 		run(k, dt, unsafe.Add(dst, from*dsize), st, unsafe.Add(src, from*ssize), to-from)
 	})
