@@ -18,12 +18,13 @@ static int check_request(const hamr_array *array, const ElementFacts *facts, int
                      element_label(array->element));
     if ((flags & PyBUF_WRITABLE) && (array->flags & HAMR_READ_ONLY))
         return RAISE(PyExc_BufferError, "the buffer is read-only");
-    int c = array_contiguous(array, 0);
-    if (((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || !(flags & PyBUF_STRIDES & ~PyBUF_ND)) && !c)
+    if (((flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || !(flags & PyBUF_STRIDES & ~PyBUF_ND)) &&
+        !array_contiguous(array, 0))
         return RAISE(PyExc_BufferError, "the buffer's elements do not lie in C order: copy() makes a buffer whose do");
     if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !array_contiguous(array, 1))
         return RAISE(PyExc_BufferError, "the buffer's elements do not lie in Fortran order");
-    if ((flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS && !c && !array_contiguous(array, 1))
+    if ((flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS && !array_contiguous(array, 0) &&
+        !array_contiguous(array, 1))
         return RAISE(PyExc_BufferError, "the buffer's elements have gaps between them: copy() makes a buffer without");
     return 0;
 }
