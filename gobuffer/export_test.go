@@ -32,3 +32,10 @@ func KeptBytes(c *Checker) int64 {
 
 // WaitAtReleases makes each release wait for the devices that it would leave to somebody else.
 func WaitAtReleases(r *Runtime) { r.postponed.Never = true }
+
+// SweepBlocks forgets copies of blocks whose indices nobody has looked at, which are over.
+func SweepBlocks(r *Runtime) {
+	for r.blockFaults.sweep() != nil {
+		continue
+	}
+}

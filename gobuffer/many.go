@@ -143,21 +143,41 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 		r.tracef("copy %d arrays %s device %d to %s device %d together", len(list), list[0].src.memory.region.Allocator,
 			list[0].src.memory.region.Device, list[0].dst.memory.region.Allocator, list[0].dst.memory.region.Device)
 	}
+	return enqueueTogether(side, list, nil, func(w *order.Work) (*order.Work, backends.Progress, error) {
+		copies := make([]backends.BatchCopy, len(list))
+		for i, p := range list {
+			copies[i] = backends.BatchCopy{Dst: p.dst.region(), Src: p.src.region(), Size: p.dst.layout.NBytes(),
+				Stop: p.dst.stopWith(p.src)}
+		}
+		left, err := side.memory.batcher.CopyBatch(copies, w.Stream)
+		return w, left, err
+	})
+}
+
+// enqueueTogether is piece.enqueue for pairs of one lot, and more that is read with them. move returns what is recorded,
+// too. Nothing is waited for. After errors.ErrUnsupported nothing is enqueued.
+func enqueueTogether(
+	side piece, list []*pair, more []piece, move func(*order.Work) (*order.Work, backends.Progress, error),
+) (err error) {
 	w, err := side.work()
 	if err != nil {
 		return err
 	}
-	before := make([]order.Works, 2*len(list))
-	copies := make([]backends.BatchCopy, len(list))
+	before := make([]order.Works, 2*len(list)+len(more))
 	for i, p := range list {
 		before[2*i], before[2*i+1] = p.src.pending(), p.dst.pending()
-		copies[i] = backends.BatchCopy{Dst: p.dst.region(), Src: p.src.region(), Size: p.dst.layout.NBytes(),
-			Stop: p.dst.stopWith(p.src)}
+	}
+	also := before[2*len(list):]
+	for i, p := range more {
+		also[i] = p.pending()
 	}
 	defer func() {
 		for i, p := range list {
-			r.kept.changed(p.dst)
+			side.memory.runtime.kept.changed(p.dst)
 			err = errors.Join(err, before[2*i].LetGo(), before[2*i+1].LetGo())
+		}
+		for i := range also {
+			err = errors.Join(err, also[i].LetGo())
 		}
 	}()
 	// Only what was recorded before the first event is known to be covered by it.
@@ -173,13 +193,19 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 			return err
 		}
 	}
-	if list[0].dst.memory.kind == backends.Pageable {
-		if err := w.WaitUntil(copies[0].Stop); err != nil {
+	for i, p := range more {
+		//mutate:skip blocks are copied before their indices are there
+		if err := p.followedOnce(w, also[i], &followed); err != nil {
 			return err
 		}
 	}
-	left, err := side.memory.batcher.CopyBatch(copies, w.Stream)
-	if side.memory.streams == nil {
+	if list[0].dst.memory.kind == backends.Pageable {
+		if err := w.WaitUntil(list[0].dst.stopWith(list[0].src)); err != nil {
+			return err
+		}
+	}
+	w, left, err := move(w)
+	if side.memory.streams == nil || errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	if err != nil {
@@ -195,14 +221,28 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 		}
 		if left&backends.Reading != 0 && !(stopped && p.src.memory.kind == backends.Pageable) {
 			//mutate:remove nobody waits for the readers of many copies' sources
-			err = errors.Join(err, p.src.mark(w, before[2*i]))
+			err = errors.Join(err, p.src.markShared(w, before[2*i]))
 		}
 		if !stopped || p.dst.memory.kind != backends.Pageable {
 			//mutate:remove nobody waits for the writers of many copies' destinations
-			err = errors.Join(err, p.dst.mark(w, before[2*i+1]))
+			err = errors.Join(err, p.dst.markShared(w, before[2*i+1]))
 		}
 	}
-	return err
+	for i, p := range more {
+		if left&backends.Reading != 0 {
+			//mutate:remove nobody waits for the readers of the indices of blocks
+			err = errors.Join(err, p.markShared(w, also[i]))
+		}
+	}
+	return errors.Join(err, order.Works{w}.LetGo())
+}
+
+// markShared is mark by a work that others mark, too.
+func (p piece) markShared(w *order.Work, followed order.Works) error {
+	if w.Ticket != nil {
+		w.Ticket.Retain()
+	}
+	return p.mark(w, followed)
 }
 
 // followedOnce makes w's stream run after works that were recorded for p, and after p's own stream. It skips what w

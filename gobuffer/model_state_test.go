@@ -174,6 +174,7 @@ func (w *modelWorld) finish() {
 		}
 		require.NoError(w.t, target.Close())
 	}
+	gobuffer.SweepBlocks(w.runtime)
 	w.check()
 	if err := w.runtime.ReleasePostponed(); err != nil {
 		w.t.Errorf("error: %v", err)

@@ -22,6 +22,7 @@ var stepKinds = []struct {
 	{"fill", 4, (*modelWorld).fill},
 	{"write", 6, (*modelWorld).write},
 	{"copymany", 6, (*modelWorld).copyMany},
+	{"copyblocks", 8, (*modelWorld).copyBlocks},
 	{"set", 4, (*modelWorld).set},
 	{"assign", 5, (*modelWorld).assign},
 	{"append", 4, (*modelWorld).append},

@@ -35,6 +35,7 @@ type Runtime struct {
 	modules     modules.Set
 	shares      shares.Ledger
 	grants      grants.Table[Memory]
+	blockFaults blockFaults
 	trace       atomic.Pointer[func(string)]
 }
 
@@ -44,6 +45,7 @@ type served struct {
 	streams   backends.Streams     // nil if the backend has none
 	converter backends.Converter   // nil if the backend is none
 	batcher   backends.BatchCopier // likewise
+	blocks    backends.BlockCopier // likewise
 	atOnce    backends.AtOnce      // likewise
 	kind      backends.MemoryKind
 	onHost    bool            // the host reaches the memory
@@ -68,6 +70,7 @@ func NewRuntime(list ...backends.Backend) (*Runtime, error) {
 		streams, _ := backends.As[backends.Streams](b)
 		converter, _ := backends.As[backends.Converter](b)
 		batcher, _ := backends.As[backends.BatchCopier](b)
+		blocks, _ := backends.As[backends.BlockCopier](b)
 		waiter, waits := backends.As[backends.FreeWaiter](b)
 		mapper, maps := backends.As[backends.Mapper](b)
 		atOnce, _ := backends.As[backends.AtOnce](b)
@@ -77,8 +80,8 @@ func NewRuntime(list ...backends.Backend) (*Runtime, error) {
 		if grows && !grower.Grows(a) {
 			grower = nil
 		}
-		r.byAllocator[a] = served{b, streams, converter, batcher, atOnce, a.Kind(), a.ReachableFrom(backends.SpaceHost),
-			waits && waiter.FreeWaits(a), maps && mapper.Maps(a), a.Ordered() || (again && a.Kind() != backends.Pinned), grower,
+		r.byAllocator[a] = served{b, streams, converter, batcher, blocks, atOnce, a.Kind(),
+			a.ReachableFrom(backends.SpaceHost), waits && waiter.FreeWaits(a), maps && mapper.Maps(a), a.Ordered() || (again && a.Kind() != backends.Pinned), grower,
 			again && a.Kind() == backends.Pinned}
 	}
 	for _, s := range backends.Spaces() {

@@ -46,6 +46,8 @@ type FakeOptions struct {
 	// NoConvert makes Convert refuse everything. Otherwise it rearranges elements,
 	// but converts none.
 	NoConvert bool
+	// NoBlocks makes CopyBlocks refuse everything.
+	NoBlocks bool
 	// Mapped lets the host use device memory while it is mapped: a copy of it, which
 	// comes back when it is unmapped. Work of the device's meanwhile is a violation.
 	Mapped bool

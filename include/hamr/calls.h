@@ -472,3 +472,11 @@ static inline hamr_status hamr_take(hamr_buffer *buffer, hamr_buffer **made) {
     if (!table) return HAMR_ERROR_LIBRARY;
     return table->take(buffer, made);
 }
+
+static inline hamr_status hamr_copy_blocks(int64_t count, hamr_buffer *const *destinations,
+                                           const hamr_buffer *destination_index, const hamr_buffer *const *sources,
+                                           const hamr_buffer *source_index, int32_t transfer) {
+    const hamr_table *table = HAMR_TABLE_WITH(copy_blocks);
+    if (!table) return HAMR_ERROR_LIBRARY;
+    return table->copy_blocks(count, destinations, destination_index, sources, source_index, transfer);
+}

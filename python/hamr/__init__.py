@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ._base.headers import get_include
     from ._base.out_of_memory import on_out_of_memory
     from ._base.stream import Event, Stream
+    from ._buffer.blocks import copy_blocks
     from ._buffer.buffers import Buffer, buffer
     from ._buffer.dlpack import from_dlpack
     from ._buffer.handle import Handle
@@ -192,6 +193,7 @@ __all__ = [
     "buffer_unsigned_short",
     "check_memory",
     "checked_backends",
+    "copy_blocks",
     "copy_many",
     "current_device",
     "data",
@@ -252,6 +254,7 @@ _LATE = {
     "buffer": "_buffer.buffers",
     "check_memory": "_diagnostics.checking",
     "checked_backends": "_diagnostics.checking",
+    "copy_blocks": "_buffer.blocks",
     "copy_many": "_buffer.many",
     "current_device": "_base.cuda_devices",
     "device": "_base.cuda_devices",

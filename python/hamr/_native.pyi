@@ -66,6 +66,14 @@ def stream_life(
     handle: int, device: int, backend: str, made: int, owner: object, /
 ) -> StreamLife: ...
 def copy_many(destinations: list[Array], sources: list[Array], transfer: int, /) -> None: ...
+def copy_blocks(
+    destinations: list[Array],
+    destination_index: Array,
+    sources: list[Array],
+    source_index: Array,
+    transfer: int,
+    /,
+) -> None: ...
 def copy(type: type[_A], array: Array, allocator: int, device: int, element: int, /) -> _A: ...
 def reshape(
     type: type[_A], array: Array, shape: tuple[int, ...], copying: int, /

@@ -161,6 +161,42 @@ int copy_many(Destinations &destinations, const Sources &sources) {
     });
 }
 
+namespace detail {
+
+inline int copied_blocks(const std::vector<hamr_buffer *> &to, const hamr_buffer *to_index,
+                         const std::vector<const hamr_buffer *> &from, const hamr_buffer *from_index) {
+    return status_of([&] {
+        if (to.size() != from.size())
+            fail(HAMR_ERROR_VALUE, "copy_blocks",
+                 std::to_string(to.size()) + " destinations of " + std::to_string(from.size()) +
+                     " sources: accepted are as many");
+        check(hamr_copy_blocks(count(to.size(), "copy_blocks"), to.data(), to_index, from.data(), from_index, -1),
+              "copy_blocks");
+    });
+}
+
+} // namespace detail
+
+/// Sets block destination_index[k] of the destination from block source_index[k] of the source, for all k, along the
+/// first dimension. Where a block is named twice, the last one wins. Returns 0, or -1 after a message.
+template <typename T, typename I, typename U, typename J>
+int copy_blocks(buffer<T> &destination, const buffer<I> &destination_index, const buffer<U> &source,
+                const buffer<J> &source_index) {
+    return detail::copied_blocks({destination.native()}, destination_index.native(), {source.native()},
+                                 source_index.native());
+}
+
+/// The same for containers of buffers, which share the indices.
+template <typename Destinations, typename I, typename Sources, typename J>
+int copy_blocks(Destinations &destinations, const buffer<I> &destination_index, const Sources &sources,
+                const buffer<J> &source_index) {
+    std::vector<hamr_buffer *> to;
+    std::vector<const hamr_buffer *> from;
+    for (auto &each : destinations) to.push_back(each.native());
+    for (const auto &each : sources) from.push_back(each.native());
+    return detail::copied_blocks(to, destination_index.native(), from, source_index.native());
+}
+
 } // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
 

@@ -45,6 +45,21 @@ func hamrCopyMany(count C.int64_t, destinations, sources *C.constant_array, tran
 	return failure(bridge.CopyMany(to, from, int32(transfer)))
 }
 
+//export hamrCopyBlocks
+func hamrCopyBlocks(count C.int64_t, destinations *C.constant_array, destinationIndex *C.hamr_array,
+	sources *C.constant_array, sourceIndex *C.hamr_array, transfer C.int32_t) *C.hamr_error {
+	to, err := descriptors("destinations", destinations, count)
+	if err != nil {
+		return failure(err)
+	}
+	from, err := descriptors("sources", sources, count)
+	if err != nil {
+		return failure(err)
+	}
+	index := func(a *C.hamr_array) *bridge.Descriptor { return (*bridge.Descriptor)(unsafe.Pointer(a)) }
+	return failure(bridge.CopyBlocks(to, index(destinationIndex), from, index(sourceIndex), int32(transfer)))
+}
+
 // descriptors is memory of C's.
 func descriptors(name string, list *C.constant_array, n C.int64_t) ([]*bridge.Descriptor, error) {
 	if n < 0 || n > math.MaxInt32 || (n > 0 && list == nil) {

@@ -173,32 +173,66 @@ hamr_status capi_copy(const hamr_buffer *buffer, hamr_buffer **made, int32_t ele
     return status;
 }
 
-hamr_status capi_copy_many(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *const *sources,
-                           int32_t transfer) {
+/* What lists of count buffers must be. */
+static hamr_status check_lists(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *const *sources,
+                               int32_t transfer) {
     if (count < 0) return fail(HAMR_ERROR_VALUE, "count is %lld: accepted are 0 and more", (long long)count);
     if (transfer < -1 || transfer > HAMR_SYNC)
         return fail(HAMR_ERROR_VALUE, "transfer is %d: accepted are HAMR_ASYNC, HAMR_SYNC_HOST, HAMR_SYNC and -1",
                     transfer);
-    if (!count) return HAMR_OK;
-    if (!destinations || !sources)
+    if (count && (!destinations || !sources))
         return fail(HAMR_ERROR_VALUE, "%s is NULL: accepted is the address of %lld buffers",
                     destinations ? "sources" : "destinations", (long long)count);
     for (int64_t i = 0; i < count; i++) {
         CHECK(destinations[i], BUFFER, "one of destinations");
         CHECK(sources[i], BUFFER, "one of sources");
     }
-    CAPI_LOAD();
+    return HAMR_OK;
+}
+
+/* Lists of count buffers for the core, the destinations first. The caller frees both. */
+static hamr_status give_lists(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *const *sources,
+                              hamr_array **arrays, hamr_array ***pointers) {
     size_t n = (size_t)count;
-    hamr_array *arrays = calloc(2 * n, sizeof *arrays), **pointers = calloc(2 * n, sizeof *pointers);
-    hamr_status status = arrays && pointers ? HAMR_OK : fail(HAMR_ERROR_MEMORY, "no memory for a list of %lld pairs",
-                                                             (long long)count);
-    for (size_t i = 0; !status && i < n; i++) {
-        if ((status = held_give(&destinations[i]->held, &arrays[i]))) break;
-        if ((status = held_give(&sources[i]->held, &arrays[n + i]))) break;
-        pointers[i] = &arrays[i];
-        pointers[n + i] = &arrays[n + i];
+    *arrays = calloc(2 * n + 1, sizeof **arrays);
+    *pointers = calloc(2 * n + 1, sizeof **pointers);
+    if (!*arrays || !*pointers)
+        return fail(HAMR_ERROR_MEMORY, "no memory for a list of %lld pairs", (long long)count);
+    for (size_t i = 0; i < 2 * n; i++) {
+        const hamr_buffer *each = i < n ? destinations[i] : sources[i - n];
+        hamr_status status = held_give(&each->held, &(*arrays)[i]);
+        if (status) return status;
+        (*pointers)[i] = &(*arrays)[i];
     }
-    if (!status) status = keep(capi_functions()->copy_many(count, pointers, pointers + n, transfer));
+    return HAMR_OK;
+}
+
+hamr_status capi_copy_many(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *const *sources,
+                           int32_t transfer) {
+    hamr_status status = check_lists(count, destinations, sources, transfer);
+    if (status || !count) return status;
+    CAPI_LOAD();
+    hamr_array *arrays, **pointers;
+    status = give_lists(count, destinations, sources, &arrays, &pointers);
+    if (!status) status = keep(capi_functions()->copy_many(count, pointers, pointers + count, transfer));
+    free(arrays);
+    free(pointers);
+    return status;
+}
+
+hamr_status capi_copy_blocks(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *destination_index,
+                             const hamr_buffer *const *sources, const hamr_buffer *source_index, int32_t transfer) {
+    hamr_status status = check_lists(count, destinations, sources, transfer);
+    if (status) return status;
+    CHECK(destination_index, BUFFER, "destination_index");
+    CHECK(source_index, BUFFER, "source_index");
+    CAPI_LOAD();
+    hamr_array *arrays, **pointers, to, from;
+    status = give_lists(count, destinations, sources, &arrays, &pointers);
+    if (!status) status = held_give(&destination_index->held, &to);
+    if (!status) status = held_give(&source_index->held, &from);
+    if (!status)
+        status = keep(capi_functions()->copy_blocks(count, pointers, &to, pointers + count, &from, transfer));
     free(arrays);
     free(pointers);
     return status;

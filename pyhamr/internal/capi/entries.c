@@ -84,6 +84,7 @@ const hamr_table capi_table = {
     .limit_kept = capi_limit_kept,
     .read_only = capi_read_only,
     .take = capi_take,
+    .copy_blocks = capi_copy_blocks,
 };
 
 const hamr_store_table capi_store_table = {

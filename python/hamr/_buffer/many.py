@@ -45,8 +45,8 @@ def copy_many(
     ValueError names the position in the sequence. A read-only destination is a ValueError. After a
     DeviceError or OutOfMemory the elements of all destinations are unspecified.
     """
-    to = _shared("destinations", destinations, stream, wait)
-    given = _shared("sources", sources, stream, wait)
+    to = shared("destinations", destinations, stream, wait)
+    given = shared("sources", sources, stream, wait)
     if len(to) != len(given):
         raise ValueError(
             f"destinations has {len(to)} arrays and sources {len(given)}: "
@@ -55,7 +55,7 @@ def copy_many(
     _native.copy_many(to, given, -1 if transfer is None else transfer_of(transfer))
 
 
-def _shared(name: str, arrays: Any, stream: Any, wait: bool | None) -> list[_native.Array]:
+def shared(name: str, arrays: Any, stream: Any, wait: bool | None) -> list[_native.Array]:
     """For each of the arrays an array that the core can use."""
     if not isinstance(arrays, (list, tuple)) and (
         not isinstance(arrays, Sequence) or isinstance(arrays, (str, bytes, bytearray, memoryview))

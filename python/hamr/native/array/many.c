@@ -71,7 +71,36 @@ static PyObject *copy_many(PyObject *Py_UNUSED(module), PyObject *const *argumen
     Py_RETURN_NONE;
 }
 
+/* copy_blocks(destinations, destination_index, sources, source_index, transfer) */
+static PyObject *copy_blocks(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
+    Pairs pairs = {0};
+    int32_t transfer;
+    if (arity(n, 5, "copy_blocks") < 0 || !is_array(arguments[1]) || !is_array(arguments[3]) ||
+        read_int32(arguments[4], "transfer", &transfer) < 0)
+        return NULL;
+    hamr_error *error = NULL;
+    Array *to = array_pinned((Array *)arguments[1]), *from = to ? array_pinned((Array *)arguments[3]) : NULL;
+    int done = from && pin_all(&pairs, arguments[0], arguments[2]) == 0 && core_load() == 0;
+    const hamr_functions *functions = done ? core_functions() : NULL;
+    if (functions) {
+        hamr_array *first = pairs.count ? pairs.arrays[0] : &to->array;
+        PATIENT_CALL(error, first, functions->copy_blocks(pairs.count, pairs.arrays, &to->array,
+                                                          pairs.arrays + pairs.count, &from->array, transfer));
+    }
+    if (error) core_raise(error);
+    unpin(&pairs);
+    Raised raised = raised_take();
+    Py_XDECREF((PyObject *)to);
+    Py_XDECREF((PyObject *)from);
+    raised_restore(raised);
+    if (!done || error) return NULL;
+    Py_RETURN_NONE;
+}
+
 PyMethodDef many_functions[] = {
+    {"copy_blocks", FAST(copy_blocks), METH_FASTCALL,
+     "copy_blocks(destinations, destination_index, sources, source_index, transfer): set the blocks that an index names "
+     "in each array of a list from those that another names in another list; transfer -1 is each array's own."},
     {"copy_many", FAST(copy_many), METH_FASTCALL,
      "copy_many(destinations, sources, transfer): set the elements of each array of a list from those of another, "
      "broadcast; transfer -1 is each array's own."},

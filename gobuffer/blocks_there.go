@@ -1,0 +1,181 @@
+package gobuffer
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"hamr/backends"
+	"hamr/gobuffer/internal/order"
+)
+
+// copyBlocksThere is CopyBlocks by indices that stay where they are, of which a device has at least one list. The error
+// is errors.ErrUnsupported where they must be read first. What was copied then is copied again.
+func (r *Runtime) copyBlocksThere(list []pair, to, from *blockIndex) error {
+	g := &blockCopy{runtime: r, count: to.count}
+	blocksTo, blocksFrom := list[0].dst.layout.Shape[0], list[0].src.layout.Shape[0]
+	lots := map[blockLot]*planned{}
+	var found []blockLot
+	for i := range list {
+		p := &list[i]
+		if p.dst.layout.Shape[0] != blocksTo || p.src.layout.Shape[0] != blocksFrom || p.dst.layout.Count() == 0 ||
+			p.src.layout.Count() == 0 {
+			return errors.ErrUnsupported
+		}
+		planes, size, flat := p.planes()
+		if g.way(p, size, flat) != blocksByDevice || !to.staysFor(p) || !from.staysFor(p) {
+			return errors.ErrUnsupported
+		}
+		key := blockLot{lot: p.lot(), size: size}
+		if lots[key] == nil {
+			lots[key] = new(planned)
+			found = append(found, key)
+		}
+		lots[key].pairs = append(lots[key].pairs, p)
+		lots[key].planes = append(lots[key].planes, planes...)
+		g.pairs = append(g.pairs, p)
+	}
+	if !blocksApart(g.pairs) {
+		return errors.ErrUnsupported
+	}
+	var err error
+	if g.to, err = to.there(blocksTo); err != nil {
+		return err
+	}
+	if g.from, err = from.there(blocksFrom); err != nil {
+		return err
+	}
+	if to.list != nil {
+		if last, _ := lastOfEach(g.to.List, g.to.List, blocksTo); len(last) < to.count {
+			return errors.ErrUnsupported // where the device would have to leave some out
+		}
+	}
+	for _, key := range found {
+		if err := g.copyByIndicesThere(lots[key], key.size, to, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// staysFor reports whether the device that copies a pair's blocks can read the indices.
+func (x *blockIndex) staysFor(p *pair) bool {
+	//mutate:never indices are overwritten while a device reads them
+	return x.list != nil || x.forDevice() && p.side().reaches(x.where) && !p.dst.mayShare(x.where)
+}
+
+func (g *blockCopy) copyByIndicesThere(list *planned, size int, to, from *blockIndex) error {
+	side := list.pairs[0].side()
+	var reads []piece
+	for _, x := range []*blockIndex{to, from} {
+		if x.list == nil {
+			reads = append(reads, x.where)
+		}
+	}
+	g.trace("by the device, which has the indices", list.pairs)
+	return enqueueTogether(side, list.pairs, reads,
+		func(w *order.Work) (_ *order.Work, all backends.Progress, err error) {
+			var looks []backends.BlockFailure
+			for planes := range slices.Chunk(list.planes, mostPlanes) {
+				b := backends.Blocks{Planes: planes, Size: size, Count: g.count, To: g.to, From: g.from,
+					Repeated: to.list == nil && g.count > 1}
+				left, err := side.memory.blocks.CopyBlocks(&b, w.Stream)
+				all |= left
+				if b.Failed != nil {
+					looks = append(looks, b.Failed)
+				}
+				if err != nil {
+					if len(looks) > 0 {
+						all |= backends.Reading
+					}
+					return w, all, err
+				}
+			}
+			if len(looks) == 0 {
+				return w, all, nil
+			}
+			return g.watch(w, looks, to, from), all, nil
+		})
+}
+
+// blockFault is the ticket of copies by indices that a device checks. The first wait for them that finds an index out
+// of range returns that, as a device's error.
+type blockFault struct {
+	*order.Event
+	looks []backends.BlockFailure
+	name  func(*backends.BadIndex) error
+	once  sync.Once
+}
+
+func (f *blockFault) Wait() error {
+	if err := f.Event.Wait(); err != nil {
+		return err
+	}
+	return f.found()
+}
+
+func (f *blockFault) Done() (bool, error) {
+	done, err := f.Event.Done()
+	if done && err == nil {
+		err = f.found()
+	}
+	return done && err == nil, err
+}
+
+// found returns once what the device has found.
+func (f *blockFault) found() (err error) {
+	f.once.Do(func() {
+		for _, look := range f.looks {
+			if bad := look(); bad != nil && err == nil {
+				err = f.name(bad)
+			}
+		}
+	})
+	return err
+}
+
+// blockFaults are those that nobody has looked at, perhaps, the oldest first.
+type blockFaults struct {
+	mutex sync.Mutex
+	list  []*blockFault
+}
+
+// sweep returns what is known of copies that are over.
+func (f *blockFaults) sweep() (err error) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for len(f.list) > 0 && err == nil {
+		first := f.list[0]
+		done, failed := first.Event.Done()
+		if failed != nil || !done {
+			return nil // who waits for it is told
+		}
+		f.list = slices.Delete(f.list, 0, 1)
+		//mutate:replace nobody is told of an index out of range if nobody has waited
+		//mutate:with first.found() => nil
+		err = errors.Join(first.found(), first.Release())
+	}
+	return err
+}
+
+// watch is the work of copies whose indices a device checks. It takes over the looks.
+func (g *blockCopy) watch(w *order.Work, looks []backends.BlockFailure, to, from *blockIndex) *order.Work {
+	name := func(bad *backends.BadIndex) error {
+		x, extent := from, g.from.Extent
+		if bad.To {
+			x, extent = to, g.to.Extent
+		}
+		return badBlockIndex(x.name, bad.Position, bad.Value, false, extent)
+	}
+	event, err := w.Record()
+	if err != nil {
+		return w // whoever waits for the stream is not told
+	}
+	f := &blockFault{Event: event, looks: looks, name: name}
+	f.Retain()
+	faults := &g.runtime.blockFaults
+	faults.mutex.Lock()
+	faults.list = append(faults.list, f)
+	faults.mutex.Unlock()
+	return w.With(f)
+}
