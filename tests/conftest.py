@@ -47,6 +47,7 @@ EACH_PYTHON = (
 ONE_CONFIGURATION = (
     *("cuda/test_cuda_bench.py", "cuda/test_cuda_calls.py", "cuda/test_cuda_checking.py"),
     *("cuda/test_cuda_check_uses.py", "cuda/test_cuda_collector.py", "cuda/test_cuda_cpp.py"),
+    "cuda/test_cuda_copy_blocks.py",
     *("cuda/test_cuda_copy_many.py", "cuda/test_cuda_documents.py", "cuda/test_cuda_fork.py"),
     *("cuda/test_cuda_fortran.py", "cuda/test_cuda_growth.py"),
     *("cuda/test_cuda_interface_fuzz.py", "cuda/test_cuda_limits.py"),

@@ -54,6 +54,9 @@ def own(allocator, dtype, n):
     hamr.copy_many([b[:3], b[3:6]], [b[6:9], bytearray(b"abc")])
     with contextlib.suppress(ValueError):
         hamr.copy_many([b, b"abc"], [b, b"abc"])
+    hamr.copy_blocks(b, [0, 2, 0], b, range(3))
+    with contextlib.suppress(IndexError):
+        hamr.copy_blocks(b, [0], b, [n])
     b[::3] = 1
     b[::-1].copy("cpp").astype("f4").astype("c16")
     str(b), repr(b), b[1].item(), pickle.loads(pickle.dumps(b[1:])), b.synchronize()

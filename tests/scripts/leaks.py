@@ -104,6 +104,9 @@ def contents():
     hamr.copy_many([c, b[:2], array.copy()], [b, b[2:4], array])
     with contextlib.suppress(TypeError):
         hamr.copy_many([c, array], [b, 7])
+    hamr.copy_blocks([c, array], [0, -1], [b, array], hamr.buffer(np.array([1, 0])))
+    with contextlib.suppress(IndexError):
+        hamr.copy_blocks(c, [0, 10**9], b, [0, 0])
     c.move("cpp")
     c.swap(b)
     b.fill(1.5)

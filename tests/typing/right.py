@@ -95,6 +95,8 @@ def changing(b: Buffer) -> None:
     b.fill(1)
     hamr.copy_many([b, np.zeros(3)], (np.ones(3), b), transfer="async")
     hamr.copy_many([b], [b], stream=b.stream, wait=False)
+    hamr.copy_blocks(b, [0, 1], np.zeros(3), np.array([1, 2]), transfer="async")
+    hamr.copy_blocks([b], range(2), (b,), b, stream=b.stream)
     b[...] = 3
     b[1:3] = [1, 2]
     b[0, ..., None] = b[1]

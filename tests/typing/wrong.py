@@ -45,6 +45,8 @@ async def wrong(b: hamr.Buffer, h: hamr.Handle, s: hamr.Stream, e: hamr.Event) -
     hamr.copy_many(b)  # expect: error
     hamr.copy_many({0: b}, [b])  # expect: error
     hamr.copy_many([b], [b], transfer=1.5)  # expect: error
+    hamr.copy_blocks(b, [0], b)  # expect: error
+    hamr.copy_blocks(b, [0], b, [0], transfer=1.5)  # expect: error
     b.set(1, at="0")  # expect: error
     b.swap(3)  # expect: error
     b.reshape(2, 3, order="F")  # expect: error

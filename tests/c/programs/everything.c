@@ -47,6 +47,21 @@ static void contents(void) {
     from[0] = a;
     OK(hamr_copy_many(1, list, from, -1));
     TRUE(has(b, "{1, 2, 3, 4, 1}"));
+    {
+        const int64_t at[] = {4, 0, -2}, of[] = {0, 1, 2};
+        hamr_buffer *to_index = NULL, *from_index = NULL;
+        n = 3;
+        OK(hamr_create(&to_index, HAMR_INT64, 1, &n, NULL, NULL));
+        OK(hamr_create(&from_index, HAMR_INT64, 1, &n, NULL, NULL));
+        OK(hamr_assign_values(to_index, HAMR_INT64, at, 3));
+        OK(hamr_assign_values(from_index, HAMR_INT64, of, 3));
+        OK(hamr_copy_blocks(1, list, to_index, from, from_index, -1));
+        TRUE(has(b, "{2, 2, 3, 3, 1}"));
+        FAILS(hamr_copy_blocks(1, list, a, from, from_index, -1), HAMR_ERROR_TYPE, "destination_index is of type float64");
+        hamr_release(to_index);
+        hamr_release(from_index);
+        OK(hamr_write(b, a));
+    }
     n = 4;
     OK(hamr_resize(a, 1, &n, NULL));
     OK(hamr_reserve(a, 100, &one));

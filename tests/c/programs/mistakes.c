@@ -76,6 +76,11 @@ int main(void) {
     FAILS(hamr_copy_many(1, NULL, NULL, 0), HAMR_ERROR_VALUE, "NULL");
     FAILS(hamr_copy_many(0, NULL, NULL, 3), HAMR_ERROR_VALUE, "transfer is 3");
     FAILS(hamr_copy_many(0, NULL, NULL, -2), HAMR_ERROR_VALUE, "transfer is -2");
+    FAILS(hamr_copy_blocks(-1, NULL, a, NULL, a, 0), HAMR_ERROR_VALUE, "count is -1");
+    FAILS(hamr_copy_blocks(1, NULL, a, NULL, a, 0), HAMR_ERROR_VALUE, "NULL");
+    FAILS(hamr_copy_blocks(0, NULL, a, NULL, a, 3), HAMR_ERROR_VALUE, "transfer is 3");
+    FAILS(hamr_copy_blocks(0, NULL, NULL, NULL, a, 0), HAMR_ERROR_VALUE, "destination_index");
+    FAILS(hamr_copy_blocks(0, NULL, a, NULL, NULL, 0), HAMR_ERROR_VALUE, "source_index");
     FAILS(hamr_text(a, -1, (char **)&b), HAMR_ERROR_VALUE, "limit is -1");
     FAILS(hamr_access(a, 17, 0, HAMR_READ, &handle), HAMR_ERROR_VALUE, "space is 17");
     FAILS(hamr_access(a, HAMR_HOST, 0, 9, &handle), HAMR_ERROR_VALUE, "mode is 9");

@@ -126,6 +126,12 @@ static void many_copies() {
     TRUE(hamr::copy_many(to, from) == 0 && to[0][1] == 2 && to[1][0] == 3 && to[2][1] == 6);
     to.pop_back();
     TRUE(hamr::copy_many(to, from) == -1);
+    const B<int> at = hamr::buffer_of<int>(A::malloc, {1, 0}), of = hamr::buffer_of<int>(A::malloc, {0, -1});
+    std::vector<B<long>> sources(2, hamr::buffer_of<long>(A::malloc, {7, 8}));
+    TRUE(hamr::copy_blocks(to, at, sources, of) == 0 && to[0][1] == 7 && to[1][0] == 8);
+    TRUE(hamr::copy_blocks(to[0], at, sources[1], at) == 0 && to[0][0] == 7 && to[0][1] == 8);
+    TRUE(hamr::copy_blocks(to, of, from, at) == -1);
+    TRUE(hamr::copy_blocks(to[0], hamr::buffer_of<int>(A::malloc, {2, 0}), sources[0], at) == -1 && to[0][0] == 7);
 }
 
 static void throws() {
