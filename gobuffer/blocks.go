@@ -9,14 +9,14 @@ import (
 	"hamr/backends"
 )
 
-// CopyBlocks copies blocks: with d and s of the same place in the lists, d[destinationIndex[k]] = s[sourceIndex[k]] for
+// CopyBlocks copies blocks: with d and s of one place in the lists, d[destinationIndex[k]] = s[sourceIndex[k]] for
 // all k, along the first dimension. Elements are converted. The rest of the shapes is alike, or that of s is broadcast.
 // The indices are integers anywhere; those below zero count from the end. Where a destination's block is named twice,
 // the last one wins. One array is read before it is written to, also if they share bytes; several come one after the
 // other. Waits happen once, at the end, as the destinations' modes say.
 //
-// All is checked before anything is copied: the error of an index out of range is an *ArgumentError that names it. Where
-// a device checks indices that it has, nothing is copied then. Who waits for a destination gets that error, else
+// All is checked before anything is copied: the error of an index out of range is an *ArgumentError that names it.
+// Where a device checks indices that it has, nothing is copied then. Who waits for a destination gets that error, else
 // who calls CopyBlocks next. While the stream is captured into a graph, nobody gets it. After another error of a
 // device, the elements of all destinations are unspecified.
 func CopyBlocks(destinations []*Array, destinationIndex *Array, sources []*Array, sourceIndex *Array) error {

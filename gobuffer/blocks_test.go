@@ -182,7 +182,7 @@ func (x *blockWalk) check() {
 	}
 }
 
-// TestBlocksAreCopiedAsPlainValues walks at random over layouts, types, places, and indices that are repeated, less than
+// TestBlocksAreCopiedAsPlainValues walks at random over layouts, types, places, and indices that are repeated, below
 // zero or out of range, by each way.
 func TestBlocksAreCopiedAsPlainValues(t *testing.T) {
 	ways := []string{"on the host", "by the device", "by the device, which has the indices",

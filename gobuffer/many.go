@@ -154,8 +154,8 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 	})
 }
 
-// enqueueTogether is piece.enqueue for pairs of one lot, and more that is read with them. move returns what is recorded,
-// too. Nothing is waited for. After errors.ErrUnsupported nothing is enqueued.
+// enqueueTogether is piece.enqueue for pairs of one lot, and more that is read with them. move returns what is
+// recorded, too. Nothing is waited for. After errors.ErrUnsupported nothing is enqueued.
 func enqueueTogether(
 	side piece, list []*pair, more []piece, move func(*order.Work) (*order.Work, backends.Progress, error),
 ) (err error) {

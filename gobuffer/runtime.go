@@ -81,8 +81,8 @@ func NewRuntime(list ...backends.Backend) (*Runtime, error) {
 			grower = nil
 		}
 		r.byAllocator[a] = served{b, streams, converter, batcher, blocks, atOnce, a.Kind(),
-			a.ReachableFrom(backends.SpaceHost), waits && waiter.FreeWaits(a), maps && mapper.Maps(a), a.Ordered() || (again && a.Kind() != backends.Pinned), grower,
-			again && a.Kind() == backends.Pinned}
+			a.ReachableFrom(backends.SpaceHost), waits && waiter.FreeWaits(a), maps && mapper.Maps(a),
+			a.Ordered() || (again && a.Kind() != backends.Pinned), grower, again && a.Kind() == backends.Pinned}
 	}
 	for _, s := range backends.Spaces() {
 		r.temporaries = append(r.temporaries, backing.Temporaries(s, r.effort))

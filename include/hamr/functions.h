@@ -34,7 +34,7 @@
 #define HAMR_OR_PAGEABLE 0x100000u /* of an array: where page-locked memory runs out, what is made of the array may lie
                                     * in ordinary host memory; its allocator then says so */
 #define HAMR_PROMPT 0x200000u /* of the first array of access, open_access, read, write_elements, append, assign,
-                               * set_elements, copy_many, copy_blocks, move, copy, text and end_access: a call that would take
+                               * set_elements, copy_many, move, copy, text and end_access: a call that would take
                                * longer than 50 ms returns a HAMR_BUSY. All arguments must stay where they are until
                                * proceed or stop has told the outcome */
 
@@ -232,13 +232,10 @@ typedef struct hamr_functions {
     /* Takes the contents to other memory. */
     hamr_error *(*move)(hamr_array *array, int32_t allocator, int32_t device, hamr_array *becomes);
     /* write_elements for count pairs, one after the other, in as few steps as their runtimes can do it. All
-     * are checked before anything is copied. transfer: -1 is each destination's own. */
+     * are checked before anything is copied. transfer: -1 is each destination's own. With indices, which are both NULL
+     * or neither, it is destination[destination_index[k]] = source[source_index[k]] for all k, of each pair. */
     hamr_error *(*copy_many)(int64_t count, hamr_array *const *destinations, hamr_array *const *sources,
-                             int32_t transfer);
-    /* With the destination and the source of each of count pairs: destination[destination_index[k]] =
-     * source[source_index[k]] for all k. All indices that the host reaches are checked before anything is copied. */
-    hamr_error *(*copy_blocks)(int64_t count, hamr_array *const *destinations, hamr_array *destination_index,
-                               hamr_array *const *sources, hamr_array *source_index, int32_t transfer);
+                             hamr_array *destination_index, hamr_array *source_index, int32_t transfer);
     /* A new array with the same elements, converted. HAMR_ALLOCATOR_SAME: array's. */
     hamr_error *(*copy)(hamr_array *array, int32_t allocator, int32_t device, int32_t element, hamr_array *result);
     /* The elements in another shape, of which one size may be -1. copying: 0 where it

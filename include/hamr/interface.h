@@ -302,10 +302,10 @@ typedef struct hamr_table {
     /* Moves the elements into a buffer that is made, and leaves this one without, as free does: on its stream. */
     hamr_status (*take)(hamr_buffer *buffer, hamr_buffer **made);
 
-    /* destination[destination_index[k]] = source[source_index[k]] for all k, along the first dimension, of each of count
-     * pairs. The indices are integers anywhere; below zero they count from the end. transfer -1: each destination's own.
-     * An index out of range is HAMR_ERROR_INDEX, and nothing is copied; where only a device has looked at it, the next
-     * wait for a destination returns that. */
+    /* destination[destination_index[k]] = source[source_index[k]] for all k, along the first dimension, of each of
+     * count pairs. The indices are integers anywhere; below zero they count from the end. transfer -1: each
+     * destination's own. An index out of range is HAMR_ERROR_INDEX, and nothing is copied; where only a device
+     * has looked at it, the next wait for a destination returns that. */
     hamr_status (*copy_blocks)(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *destination_index,
                                const hamr_buffer *const *sources, const hamr_buffer *source_index, int32_t transfer);
 } hamr_table;

@@ -65,12 +65,11 @@ def destroy_event(generation: int, backend: str, device: int, event: int, /) -> 
 def stream_life(
     handle: int, device: int, backend: str, made: int, owner: object, /
 ) -> StreamLife: ...
-def copy_many(destinations: list[Array], sources: list[Array], transfer: int, /) -> None: ...
-def copy_blocks(
+def copy_many(
     destinations: list[Array],
-    destination_index: Array,
     sources: list[Array],
-    source_index: Array,
+    destination_index: Array | None,
+    source_index: Array | None,
     transfer: int,
     /,
 ) -> None: ...

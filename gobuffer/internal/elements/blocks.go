@@ -8,8 +8,8 @@ type Plane struct {
 	DstStride, SrcStride int // bytes
 }
 
-// MoveBlocks makes block to[k] of each plane's Dst block from[k] of its Src, for count of them. A list that is nil is 0,
-// 1, 2, … Blocks have size bytes. No target shares bytes with another one, or with a source.
+// MoveBlocks makes block to[k] of each plane's Dst block from[k] of its Src, for count of them. A list that is nil is
+// 0, 1, 2, … Blocks have size bytes. No target shares bytes with another one, or with a source.
 func MoveBlocks(planes []Plane, size int, to, from []int64, count int) {
 	if bytes := len(planes) * count * size; len(planes)*count >= maxWorkers || bytes < parallelBytes {
 		inParallel(len(planes)*count, bytes, func(first, end int) {

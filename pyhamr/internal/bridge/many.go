@@ -7,11 +7,16 @@ import (
 	"hamr/gobuffer"
 )
 
-// CopyMany sets the elements of each array from those of the one at the same place in the list,
-// broadcast. A transfer below zero is each array's own.
-func CopyMany(destinations, sources []*Descriptor, transfer int32) (err error) {
+// CopyMany sets the elements of each array from those of the one at the same place in the list, broadcast. With
+// indices, it sets the blocks that one names from those that the other names. A transfer below zero is each array's
+// own.
+func CopyMany(
+	destinations, sources []*Descriptor, destinationIndex, sourceIndex *Descriptor, transfer int32,
+) (err error) {
 	defer Guard(&err)
-	copyThem := func(stop *backends.Stop) error { return copyMany(stop, destinations, sources, transfer) }
+	copyThem := func(stop *backends.Stop) error {
+		return copyMany(stop, destinations, sources, destinationIndex, sourceIndex, transfer)
+	}
 	slices, err := longMany(destinations, sources, transfer)
 	switch {
 	case err != nil:
@@ -52,7 +57,9 @@ func longMany(destinations, sources []*Descriptor, transfer int32) (bool, error)
 	return up.long(all...)
 }
 
-func copyMany(stop *backends.Stop, destinations, sources []*Descriptor, transfer int32) (err error) {
+func copyMany(
+	stop *backends.Stop, destinations, sources []*Descriptor, destinationIndex, sourceIndex *Descriptor, transfer int32,
+) (err error) {
 	defer Guard(&err)
 	defer Calls.Leave(Calls.Enter())
 	arrays := make([]*gobuffer.Array, 0, 2*len(destinations))
@@ -73,5 +80,18 @@ func copyMany(stop *backends.Stop, destinations, sources []*Descriptor, transfer
 			arrays = append(arrays, a.Until(stop))
 		}
 	}
-	return gobuffer.CopyMany(arrays[:len(destinations)], arrays[len(destinations):])
+	to, from := arrays[:len(destinations)], arrays[len(destinations):]
+	if destinationIndex == nil || sourceIndex == nil {
+		return gobuffer.CopyMany(to, from)
+	}
+	var indices [2]*gobuffer.Array
+	for i, d := range []*Descriptor{destinationIndex, sourceIndex} {
+		a, err := d.borrowed()
+		if err != nil {
+			return err
+		}
+		defer a.Close()
+		indices[i] = a.Until(stop)
+	}
+	return gobuffer.CopyBlocks(to, indices[0], from, indices[1])
 }

@@ -26,7 +26,7 @@ func BenchmarkCopyMany(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := CopyMany(to, from, -1); err != nil {
+		if err := CopyMany(to, from, nil, nil, -1); err != nil {
 			b.Fatal(err)
 		}
 	}

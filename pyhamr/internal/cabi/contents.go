@@ -33,7 +33,8 @@ func shapeOf(ndim C.int32_t, shape *C.constant_int64) ([]int, error) {
 }
 
 //export hamrCopyMany
-func hamrCopyMany(count C.int64_t, destinations, sources *C.constant_array, transfer C.int32_t) *C.hamr_error {
+func hamrCopyMany(count C.int64_t, destinations, sources *C.constant_array, destinationIndex,
+	sourceIndex *C.hamr_array, transfer C.int32_t) *C.hamr_error {
 	to, err := descriptors("destinations", destinations, count)
 	if err != nil {
 		return failure(err)
@@ -42,22 +43,7 @@ func hamrCopyMany(count C.int64_t, destinations, sources *C.constant_array, tran
 	if err != nil {
 		return failure(err)
 	}
-	return failure(bridge.CopyMany(to, from, int32(transfer)))
-}
-
-//export hamrCopyBlocks
-func hamrCopyBlocks(count C.int64_t, destinations *C.constant_array, destinationIndex *C.hamr_array,
-	sources *C.constant_array, sourceIndex *C.hamr_array, transfer C.int32_t) *C.hamr_error {
-	to, err := descriptors("destinations", destinations, count)
-	if err != nil {
-		return failure(err)
-	}
-	from, err := descriptors("sources", sources, count)
-	if err != nil {
-		return failure(err)
-	}
-	index := func(a *C.hamr_array) *bridge.Descriptor { return (*bridge.Descriptor)(unsafe.Pointer(a)) }
-	return failure(bridge.CopyBlocks(to, index(destinationIndex), from, index(sourceIndex), int32(transfer)))
+	return failure(bridge.CopyMany(to, from, descriptor(destinationIndex), descriptor(sourceIndex), int32(transfer)))
 }
 
 // descriptors is memory of C's.

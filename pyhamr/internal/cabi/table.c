@@ -69,7 +69,6 @@ hamr_functions hamr_own_functions = {
     .fill = hamrFill,
     .move = hamrMove,
     .copy_many = hamrCopyMany,
-    .copy_blocks = hamrCopyBlocks,
     .copy = hamrCopy,
     .reshape = hamrReshape,
     .text = hamrText,

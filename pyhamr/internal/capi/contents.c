@@ -207,17 +207,26 @@ static hamr_status give_lists(int64_t count, hamr_buffer *const *destinations, c
     return HAMR_OK;
 }
 
-hamr_status capi_copy_many(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *const *sources,
-                           int32_t transfer) {
-    hamr_status status = check_lists(count, destinations, sources, transfer);
-    if (status || !count) return status;
+/* copy_many, or copy_blocks by indices, which are both NULL or neither. */
+static hamr_status copy_lists(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *const *sources,
+                              const hamr_buffer *to_index, const hamr_buffer *from_index, int32_t transfer) {
     CAPI_LOAD();
-    hamr_array *arrays, **pointers;
-    status = give_lists(count, destinations, sources, &arrays, &pointers);
-    if (!status) status = keep(capi_functions()->copy_many(count, pointers, pointers + count, transfer));
+    hamr_array *arrays, **pointers, to, from;
+    hamr_status status = give_lists(count, destinations, sources, &arrays, &pointers);
+    if (!status && to_index) status = held_give(&to_index->held, &to);
+    if (!status && from_index) status = held_give(&from_index->held, &from);
+    if (!status)
+        status = keep(capi_functions()->copy_many(count, pointers, pointers + count, to_index ? &to : NULL,
+                                                  from_index ? &from : NULL, transfer));
     free(arrays);
     free(pointers);
     return status;
+}
+
+hamr_status capi_copy_many(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *const *sources,
+                           int32_t transfer) {
+    hamr_status status = check_lists(count, destinations, sources, transfer);
+    return status || !count ? status : copy_lists(count, destinations, sources, NULL, NULL, transfer);
 }
 
 hamr_status capi_copy_blocks(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *destination_index,
@@ -226,16 +235,7 @@ hamr_status capi_copy_blocks(int64_t count, hamr_buffer *const *destinations, co
     if (status) return status;
     CHECK(destination_index, BUFFER, "destination_index");
     CHECK(source_index, BUFFER, "source_index");
-    CAPI_LOAD();
-    hamr_array *arrays, **pointers, to, from;
-    status = give_lists(count, destinations, sources, &arrays, &pointers);
-    if (!status) status = held_give(&destination_index->held, &to);
-    if (!status) status = held_give(&source_index->held, &from);
-    if (!status)
-        status = keep(capi_functions()->copy_blocks(count, pointers, &to, pointers + count, &from, transfer));
-    free(arrays);
-    free(pointers);
-    return status;
+    return copy_lists(count, destinations, sources, destination_index, source_index, transfer);
 }
 
 hamr_status capi_move(hamr_buffer *buffer, int32_t allocator, int32_t device) {

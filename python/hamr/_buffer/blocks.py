@@ -69,10 +69,10 @@ def copy_blocks(
             f"destination has {len(to)} arrays and source {len(given)}: "
             "accepted is one source for each destination"
         )
-    _native.copy_blocks(
+    _native.copy_many(
         to,
-        _index("destination_index", destination_index, stream),
         given,
+        _index("destination_index", destination_index, stream),
         _index("source_index", source_index, stream),
         -1 if transfer is None else transfer_of(transfer),
     )

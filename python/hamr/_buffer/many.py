@@ -52,7 +52,7 @@ def copy_many(
             f"destinations has {len(to)} arrays and sources {len(given)}: "
             "accepted is one source for each destination"
         )
-    _native.copy_many(to, given, -1 if transfer is None else transfer_of(transfer))
+    _native.copy_many(to, given, None, None, -1 if transfer is None else transfer_of(transfer))
 
 
 def shared(name: str, arrays: Any, stream: Any, wait: bool | None) -> list[_native.Array]:

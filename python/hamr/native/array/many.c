@@ -53,39 +53,26 @@ static void unpin(Pairs *pairs) {
     raised_restore(raised);
 }
 
-/* copy_many(destinations, sources, transfer) */
-static PyObject *copy_many(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
-    Pairs pairs = {0};
-    int32_t transfer;
-    if (arity(n, 3, "copy_many") < 0 || read_int32(arguments[2], "transfer", &transfer) < 0) return NULL;
-    hamr_error *error = NULL;
-    int done = pin_all(&pairs, arguments[0], arguments[1]) == 0 && (pairs.count == 0 || core_load() == 0);
-    const hamr_functions *functions = done ? core_functions() : NULL;
-    if (functions && pairs.count > 0) {
-        PATIENT_CALL(error, pairs.arrays[0], functions->copy_many(pairs.count, pairs.arrays, pairs.arrays + pairs.count,
-                                                                  transfer));
-    }
-    if (error) core_raise(error);
-    unpin(&pairs);
-    if (!done || error) return NULL;
-    Py_RETURN_NONE;
+/* An index, pinned, or NULL for None. */
+static int pin_index(PyObject *given, Array **pinned) {
+    if (given == Py_None) return 0;
+    return is_array(given) && (*pinned = array_pinned((Array *)given)) ? 0 : -1;
 }
 
-/* copy_blocks(destinations, destination_index, sources, source_index, transfer) */
-static PyObject *copy_blocks(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
+/* copy_many(destinations, sources, destination_index, source_index, transfer) */
+static PyObject *copy_many(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Pairs pairs = {0};
+    Array *to = NULL, *from = NULL;
     int32_t transfer;
-    if (arity(n, 5, "copy_blocks") < 0 || !is_array(arguments[1]) || !is_array(arguments[3]) ||
-        read_int32(arguments[4], "transfer", &transfer) < 0)
-        return NULL;
+    if (arity(n, 5, "copy_many") < 0 || read_int32(arguments[4], "transfer", &transfer) < 0) return NULL;
     hamr_error *error = NULL;
-    Array *to = array_pinned((Array *)arguments[1]), *from = to ? array_pinned((Array *)arguments[3]) : NULL;
-    int done = from && pin_all(&pairs, arguments[0], arguments[2]) == 0 && core_load() == 0;
+    int done = pin_all(&pairs, arguments[0], arguments[1]) == 0 && pin_index(arguments[2], &to) == 0 &&
+               pin_index(arguments[3], &from) == 0 && ((pairs.count == 0 && !to) || core_load() == 0);
     const hamr_functions *functions = done ? core_functions() : NULL;
-    if (functions) {
-        hamr_array *first = pairs.count ? pairs.arrays[0] : &to->array;
-        PATIENT_CALL(error, first, functions->copy_blocks(pairs.count, pairs.arrays, &to->array,
-                                                          pairs.arrays + pairs.count, &from->array, transfer));
+    if (functions && (pairs.count > 0 || to)) {
+        PATIENT_CALL(error, pairs.count ? pairs.arrays[0] : &to->array,
+                     functions->copy_many(pairs.count, pairs.arrays, pairs.arrays + pairs.count, to ? &to->array : NULL,
+                                          from ? &from->array : NULL, transfer));
     }
     if (error) core_raise(error);
     unpin(&pairs);
@@ -98,11 +85,9 @@ static PyObject *copy_blocks(PyObject *Py_UNUSED(module), PyObject *const *argum
 }
 
 PyMethodDef many_functions[] = {
-    {"copy_blocks", FAST(copy_blocks), METH_FASTCALL,
-     "copy_blocks(destinations, destination_index, sources, source_index, transfer): set the blocks that an index names "
-     "in each array of a list from those that another names in another list; transfer -1 is each array's own."},
     {"copy_many", FAST(copy_many), METH_FASTCALL,
-     "copy_many(destinations, sources, transfer): set the elements of each array of a list from those of another, "
-     "broadcast; transfer -1 is each array's own."},
+     "copy_many(destinations, sources, destination_index, source_index, transfer): set the elements of each array of a "
+     "list from those of another, broadcast, or with indices that are not None the blocks that these name; transfer -1 "
+     "is each array's own."},
     {NULL, NULL, 0, NULL},
 };
