@@ -76,6 +76,54 @@ struct copy_argument {
     copy_run runs[most_runs];
 };
 
+// The numbers of blocks: width is 4 or 8 for signed integers at address, zero for 0, 1, 2 and so on. The extent is
+// less than 2^31.
+struct block_index {
+    wide address;
+    unsigned width, extent;
+};
+
+constexpr wide all_ones = ~static_cast<wide>(0);
+// On top of the position that failed: the index is that of sources.
+constexpr wide of_from = static_cast<wide>(1) << 32;
+
+struct check_argument {
+    block_index to, from;
+    wide pairs;                 // block_pair[count], which the kernels write
+    wide state;                 // a wide: all ones, or the first position that failed
+    wide table;                 // wides that are all ones; zero where no block is named twice
+    unsigned table_bits, count; // the table has 2^table_bits entries, more than count
+};
+
+// Which block becomes which. no_block stands for a target that is written by a later pair.
+struct alignas(8) block_pair {
+    unsigned to, from;
+};
+
+constexpr unsigned no_block = ~0u;
+
+struct block_report {
+    wide failed; // as check_argument's state
+    signed_wide value;
+};
+
+constexpr unsigned threads_side_by_side = 32, words_in_flight = 4;
+constexpr unsigned plane_words = 4; // the addresses and then the strides, of the target and of the source
+// What the 4096 bytes of a launch's arguments have left.
+constexpr unsigned most_block_words = 498;
+
+// Words are of 1 to 16 bytes, side by side in blocks. They count through the blocks of a plane, then through planes.
+struct blocks_argument {
+    wide pairs;     // block_pair[pairs_of_plane.count], or zero: they follow the planes in room
+    wide all_pairs; // those that were checked
+    wide state;     // see check_argument; zero where nothing is checked
+    wide report;    // where the host learns what has failed
+    unsigned words; // of all planes, at most 2^30
+    unsigned word_size, planes, unused;
+    dimension words_of_block, pairs_of_plane; // no strides
+    wide room[most_block_words];
+};
+
 // Exact for dividends below 2^31: shift is the bits of count - 1, and multiplier
 // makes up for count being less than 2^shift.
 HAMR_DEVICE unsigned quotient(unsigned dividend, const dimension &by)

@@ -118,6 +118,31 @@ void print_layout()
     FIELD(copy_argument, words);
     FIELD(copy_argument, count);
     FIELD(copy_argument, runs);
+    FIELD(block_index, address);
+    FIELD(block_index, width);
+    FIELD(block_index, extent);
+    FIELD(check_argument, to);
+    FIELD(check_argument, from);
+    FIELD(check_argument, pairs);
+    FIELD(check_argument, state);
+    FIELD(check_argument, table);
+    FIELD(check_argument, table_bits);
+    FIELD(check_argument, count);
+    FIELD(block_pair, to);
+    FIELD(block_pair, from);
+    FIELD(block_report, failed);
+    FIELD(block_report, value);
+    FIELD(blocks_argument, pairs);
+    FIELD(blocks_argument, all_pairs);
+    FIELD(blocks_argument, state);
+    FIELD(blocks_argument, report);
+    FIELD(blocks_argument, words);
+    FIELD(blocks_argument, word_size);
+    FIELD(blocks_argument, planes);
+    FIELD(blocks_argument, unused);
+    FIELD(blocks_argument, words_of_block);
+    FIELD(blocks_argument, pairs_of_plane);
+    FIELD(blocks_argument, room);
 }
 
 } // namespace

@@ -1,0 +1,182 @@
+// hamr_check_blocks, hamr_settle_blocks and hamr_copy_blocks: equally large blocks of several arrays, which indices
+// in the device's own memory may name.
+#pragma once
+
+#include "arguments.h"
+#include "atomics.h"
+
+namespace hamr {
+
+HAMR_DEVICE signed_wide index_at(const block_index &index, unsigned k)
+{
+    if (index.width == 8)
+        return *at<signed_wide>(index.address + 8 * static_cast<wide>(k));
+    if (index.width == 4)
+        return static_cast<int>(*at<unsigned>(index.address + 4 * static_cast<wide>(k)));
+    return k;
+}
+
+HAMR_DEVICE bool in_range(signed_wide value, unsigned extent)
+{
+    return value < static_cast<signed_wide>(extent) && value >= -static_cast<signed_wide>(extent);
+}
+
+HAMR_DEVICE unsigned from_start(signed_wide value, unsigned extent)
+{
+    return static_cast<unsigned>(value < 0 ? value + extent : value);
+}
+
+HAMR_DEVICE unsigned place_in_table(const check_argument &a, unsigned block)
+{
+    return (block * 2654435769u) >> (32 - a.table_bits);
+}
+
+HAMR_DEVICE unsigned next_in_table(const check_argument &a, unsigned place)
+{
+    return (place + 1) & ((1u << a.table_bits) - 1);
+}
+
+// Entries are a block and the last position that names it.
+HAMR_DEVICE void note_last(const check_argument &a, unsigned block, unsigned k)
+{
+    wide mine = static_cast<wide>(block) << 32 | k;
+    for (unsigned place = place_in_table(a, block);; place = next_in_table(a, place)) {
+        wide *entry = at<wide>(a.table + 8 * static_cast<wide>(place));
+        wide there = atomic_take(entry, all_ones, mine);
+        if (there == all_ones)
+            return;
+        if (there >> 32 == block) {
+            atomic_most(entry, mine);
+            return;
+        }
+    }
+}
+
+HAMR_DEVICE void check_blocks(const check_argument &a, unsigned thread, unsigned threads)
+{
+    for (unsigned k = thread; k < a.count; k += threads) {
+        signed_wide to = index_at(a.to, k), from = index_at(a.from, k);
+        bool right = in_range(to, a.to.extent);
+        if (!right || !in_range(from, a.from.extent)) {
+            // What is copied is nothing, so the value may stand in place of the pair.
+            *at<signed_wide>(a.pairs + 8 * static_cast<wide>(k)) = right ? from : to;
+            atomic_least(at<wide>(a.state), (right ? of_from : 0) | k);
+            continue;
+        }
+        block_pair *pair = at<block_pair>(a.pairs + 8 * static_cast<wide>(k));
+        pair->to = from_start(to, a.to.extent);
+        pair->from = from_start(from, a.from.extent);
+        if (a.table)
+            note_last(a, pair->to, k);
+    }
+}
+
+// Leaves of those that name one target the last. It is a launch of its own, as all must have been noted before.
+HAMR_DEVICE void settle_blocks(const check_argument &a, unsigned thread, unsigned threads)
+{
+    if (*at<wide>(a.state) != all_ones)
+        return;
+    for (unsigned k = thread; k < a.count; k += threads) {
+        block_pair *pair = at<block_pair>(a.pairs + 8 * static_cast<wide>(k));
+        unsigned block = pair->to, place = place_in_table(a, block);
+        wide entry = *at<wide>(a.table + 8 * static_cast<wide>(place));
+        while (entry >> 32 != block) {
+            place = next_in_table(a, place);
+            entry = *at<wide>(a.table + 8 * static_cast<wide>(place));
+        }
+        if (static_cast<unsigned>(entry) != k)
+            pair->to = no_block;
+    }
+}
+
+HAMR_DEVICE void report_failure(const blocks_argument &a, wide failed)
+{
+    block_report *report = at<block_report>(a.report);
+    wide position = failed & 0xFFFFFFFF;
+    report->value = *at<signed_wide>(a.all_pairs + 8 * position);
+    report->failed = failed;
+}
+
+// Where the pairs are is known when this is compiled: NVRTC 12.0 does not come to an end where one of two address
+// spaces is chosen for each pair.
+template <bool InArgument> HAMR_DEVICE block_pair pair_at(const blocks_argument &a, unsigned k)
+{
+    if (!InArgument)
+        return *at<block_pair>(a.pairs + 8 * static_cast<wide>(k));
+    block_pair pair;
+    wide both = a.room[plane_words * a.planes + k];
+    pair.to = static_cast<unsigned>(both);
+    pair.from = static_cast<unsigned>(both >> 32);
+    return pair;
+}
+
+// Where a word goes, and where it comes from; false for one that is overwritten.
+template <bool InArgument>
+HAMR_DEVICE bool find_word(const blocks_argument &a, unsigned word, unsigned size, wide &target, wide &source)
+{
+    unsigned row = quotient(word, a.words_of_block);
+    unsigned plane = quotient(row, a.pairs_of_plane);
+    block_pair pair = pair_at<InArgument>(a, row - plane * a.pairs_of_plane.count);
+    wide offset = static_cast<wide>(word - row * a.words_of_block.count) * size;
+    const wide *of = a.room + plane_words * plane;
+    target = of[0] + of[2] * pair.to + offset;
+    source = of[1] + of[3] * pair.from + offset;
+    return pair.to != no_block;
+}
+
+// A thread asks for all of its words before it writes one, as a word takes long to come over the bus. Threads side
+// by side have words side by side.
+template <unsigned Bytes, bool InArgument>
+HAMR_DEVICE void copy_words(const blocks_argument &a, unsigned thread, unsigned threads)
+{
+    typedef typename word_of<Bytes>::type word_type;
+    unsigned first = thread / threads_side_by_side * (threads_side_by_side * words_in_flight) +
+                     thread % threads_side_by_side;
+    for (unsigned begin = first; begin < a.words; begin += threads * words_in_flight) {
+        wide targets[words_in_flight];
+        word_type words[words_in_flight];
+        bool copied[words_in_flight];
+        HAMR_UNROLL
+        for (unsigned i = 0; i < words_in_flight; i++) {
+            unsigned word = begin + i * threads_side_by_side;
+            wide source;
+            copied[i] = word < a.words && find_word<InArgument>(a, word, Bytes, targets[i], source);
+            if (copied[i])
+                words[i] = *at<word_type>(source);
+        }
+        HAMR_UNROLL
+        for (unsigned i = 0; i < words_in_flight; i++)
+            if (copied[i])
+                *at<word_type>(targets[i]) = words[i];
+    }
+}
+
+template <bool InArgument>
+HAMR_DEVICE void copy_by_words(const blocks_argument &a, unsigned thread, unsigned threads)
+{
+    switch (a.word_size) {
+    case 16: copy_words<16, InArgument>(a, thread, threads); break;
+    case 8: copy_words<8, InArgument>(a, thread, threads); break;
+    case 4: copy_words<4, InArgument>(a, thread, threads); break;
+    case 2: copy_words<2, InArgument>(a, thread, threads); break;
+    default: copy_words<1, InArgument>(a, thread, threads);
+    }
+}
+
+HAMR_DEVICE void copy_blocks(const blocks_argument &a, unsigned thread, unsigned threads)
+{
+    if (a.state) {
+        wide failed = *at<wide>(a.state);
+        if (failed != all_ones) {
+            if (thread == 0)
+                report_failure(a, failed);
+            return;
+        }
+    }
+    if (a.pairs)
+        copy_by_words<false>(a, thread, threads);
+    else
+        copy_by_words<true>(a, thread, threads);
+}
+
+} // namespace hamr
