@@ -115,6 +115,11 @@ func (k *hostKernels) testArguments(t *testing.T) {
 		"fill_argument":      fillArgument{},
 		"copy_run":           copyRun{},
 		"copy_argument":      copyArgument{},
+		"block_index":        blockIndex{},
+		"check_argument":     checkArgument{},
+		"block_pair":         blockPair{},
+		"block_report":       blockReport{},
+		"blocks_argument":    blocksArgument{},
 	} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
 			got = append(got, fmt.Sprintf("%s.%s %d %d", name, snake(f.Name), f.Offset, f.Type.Size()))

@@ -26,7 +26,7 @@ const (
 
 // Backend is backends.Backend for the allocators CUDA, CUDAAsync, CUDAUnified, CUDAHost and
 // CUDAVMM, and implements Streams, Locator, Current, Contexts, Identified, Peers,
-// MemoryReporter, Describer, PropertyReporter, Reuser, AtOnce, Grower, Sharer, PoolSharer, BatchCopier,
+// MemoryReporter, Describer, PropertyReporter, Reuser, AtOnce, Grower, Sharer, PoolSharer, BatchCopier, BlockCopier,
 // Stager, Launcher, Compiler and Trimmer. Memory belongs to the caller until Free. All methods are
 // safe for concurrent use, and leave the calling thread's current context as it
 // was.
@@ -106,7 +106,7 @@ func (b *Backend) load() error {
 	b.sharedPools = b.lookup(b.setting(PoolSharingSetting)) == "1"
 	b.withoutReuse = !b.Reuses(b.dialect.Allocators.Plain)
 	b.checksReuse = b.lookup(b.setting(PoolSetting)) == checkedPool
-	if err := errors.Join(b.staging.Configure(b.Name(), b.lookup, b.model), b.readMany()); err != nil {
+	if err := errors.Join(b.staging.Configure(b.Name(), b.lookup, b.model), b.readMany(), b.readGrid()); err != nil {
 		return unavailable(err.Error())
 	}
 	if err := b.readReserve(); err != nil {

@@ -133,6 +133,14 @@ func operations() []operation {
 		batched("batch down", backends.Malloc, backends.CUDA),
 		batched("batch within", backends.CUDA, backends.CUDA),
 		batched("batch from page-locked memory", backends.CUDA, backends.CUDAHost),
+		blocksOperation("batch of blocks, listed", func(t *testing.T, r *rig) backends.BlockIndex {
+			return backends.BlockIndex{List: slices.Repeat([]int64{1, 2}, 300), Extent: 3}
+		}),
+		blocksOperation("batch of blocks, named on the device", func(t *testing.T, r *rig) backends.BlockIndex {
+			index := backends.BlockIndex{Region: r.room(t, backends.CUDA, 2400), Width: 4, Extent: 3}
+			r.write(t, index.Region, make([]byte, 2400))
+			return index
+		}),
 		{"kernel", 1, func(t *testing.T, r *rig) func() (func() error, error) {
 			return func() (func() error, error) { _, err := r.kernel(0, "absent"); return nil, notFound(err) }
 		}},
@@ -249,7 +257,7 @@ var tolerated = []string{"cuCtxPopCurrent_v2", "cuCtxEnablePeerAccess", "cuEvent
 
 // Where these fail, a batch goes another way: without the kernel, or without staging.
 var otherWays = []string{"cuModuleLoadData", "cuModuleGetFunction", "cuStreamIsCapturing", "cuMemHostAlloc",
-	"cuCtxGetCurrent"}
+	"cuCtxGetCurrent", "cuMemAlloc_v2"}
 
 // TestEveryCallFails makes each call of each operation fail in turn, once where no
 // context is current and once where another library's is.

@@ -42,18 +42,25 @@ func nowhere(at backends.Address) backends.Location {
 }
 
 func (b *contextFloor) locate(at backends.Address) (backends.Location, error) {
+	found, _, err := b.locateInPool(at)
+	return found, err
+}
+
+// locateInPool returns the driver's pool that memory is of, too; zero if it is of none.
+func (b *contextFloor) locateInPool(at backends.Address) (found backends.Location, pool uintptr, err error) {
 	if !b.hasContexts() {
-		return b.locateOnDevices(at)
+		found, err = b.locateOnDevices(at)
+		return found, 0, err
 	}
-	found := nowhere(at)
+	found = nowhere(at)
 	q := queries.Get().(*pointerQuery)
 	defer queries.Put(q)
 	q.answers = [7]uint64{}
-	err := b.call(b.driver.PointerGetAttributes, uintptr(len(q.answers)),
+	err = b.call(b.driver.PointerGetAttributes, uintptr(len(q.answers)),
 		uintptr(unsafe.Pointer(&q.attributes)), uintptr(unsafe.Pointer(&q.targets)), uintptr(at))
 	kind := int32(q.answers[memoryType])
 	if err != nil || kind == 0 {
-		return found, err
+		return found, 0, err
 	}
 	found.Base, found.Size = backends.Address(q.answers[rangeStart]), int(q.answers[rangeSize])
 	device := int(int32(q.answers[deviceOrdinal]))
@@ -67,7 +74,7 @@ func (b *contextFloor) locate(at backends.Address) (backends.Location, error) {
 	default:
 		found.Allocator, found.Device, found.Context = b.dialect.Allocators.Plain, device, uintptr(q.answers[ofContext])
 	}
-	return found, nil
+	return found, uintptr(q.answers[poolHandle]), nil
 }
 
 // pointerAttributes is what DeviceEntryPoints.PointerQuery writes: the struct that CUDA's and HIP's

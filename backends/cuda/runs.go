@@ -30,6 +30,8 @@ type copyFloor struct {
 
 	withoutKernels bool // see KernelsSetting
 	manyBy         way  // see ManySetting
+	grid           int  // see GridSetting; zero chooses
+	failures       blockFailures
 }
 
 // run is bytes that lie side by side in two places.

@@ -110,22 +110,8 @@ template <bool InArgument> HAMR_DEVICE block_pair pair_at(const blocks_argument 
     return pair;
 }
 
-// Where a word goes, and where it comes from; false for one that is overwritten.
-template <bool InArgument>
-HAMR_DEVICE bool find_word(const blocks_argument &a, unsigned word, unsigned size, wide &target, wide &source)
-{
-    unsigned row = quotient(word, a.words_of_block);
-    unsigned plane = quotient(row, a.pairs_of_plane);
-    block_pair pair = pair_at<InArgument>(a, row - plane * a.pairs_of_plane.count);
-    wide offset = static_cast<wide>(word - row * a.words_of_block.count) * size;
-    const wide *of = a.room + plane_words * plane;
-    target = of[0] + of[2] * pair.to + offset;
-    source = of[1] + of[3] * pair.from + offset;
-    return pair.to != no_block;
-}
-
-// A thread asks for all of its words before it writes one, as a word takes long to come over the bus. Threads side
-// by side have words side by side.
+// A thread asks for all of its pairs before it uses one, and for all of its words before it writes one, as a word
+// takes long to come over the bus. Threads side by side have words side by side.
 template <unsigned Bytes, bool InArgument>
 HAMR_DEVICE void copy_words(const blocks_argument &a, unsigned thread, unsigned threads)
 {
@@ -133,16 +119,27 @@ HAMR_DEVICE void copy_words(const blocks_argument &a, unsigned thread, unsigned 
     unsigned first = thread / threads_side_by_side * (threads_side_by_side * words_in_flight) +
                      thread % threads_side_by_side;
     for (unsigned begin = first; begin < a.words; begin += threads * words_in_flight) {
+        unsigned rows[words_in_flight], planes[words_in_flight];
+        block_pair pairs[words_in_flight];
+        HAMR_UNROLL
+        for (unsigned i = 0; i < words_in_flight; i++) {
+            unsigned word = begin + i * threads_side_by_side;
+            rows[i] = quotient(word < a.words ? word : begin, a.words_of_block);
+            planes[i] = quotient(rows[i], a.pairs_of_plane);
+            pairs[i] = pair_at<InArgument>(a, rows[i] - planes[i] * a.pairs_of_plane.count);
+        }
         wide targets[words_in_flight];
         word_type words[words_in_flight];
         bool copied[words_in_flight];
         HAMR_UNROLL
         for (unsigned i = 0; i < words_in_flight; i++) {
             unsigned word = begin + i * threads_side_by_side;
-            wide source;
-            copied[i] = word < a.words && find_word<InArgument>(a, word, Bytes, targets[i], source);
+            wide offset = static_cast<wide>(word - rows[i] * a.words_of_block.count) * Bytes;
+            const wide *of = a.room + plane_words * planes[i];
+            targets[i] = of[0] + of[2] * pairs[i].to + offset;
+            copied[i] = word < a.words && pairs[i].to != no_block;
             if (copied[i])
-                words[i] = *at<word_type>(source);
+                words[i] = *at<word_type>(of[1] + of[3] * pairs[i].from + offset);
         }
         HAMR_UNROLL
         for (unsigned i = 0; i < words_in_flight; i++)

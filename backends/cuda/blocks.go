@@ -1,0 +1,190 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"hamr/backends"
+	"hamr/backends/internal/setting"
+)
+
+// GridSetting is how many blocks of 256 threads copy blocks of memory between page-locked memory and a device. The
+// default fills the bus.
+const GridSetting = "HAMR_COPY_GRID"
+
+const (
+	mostGrid = 1 << 16
+	// fillingGrid fills the bus, and largerGrid does for small blocks, of less than smallBlock.
+	fillingGrid = 16
+	largerGrid  = 32
+	smallBlock  = 16 << 10
+	// ofCopyEngine is the size of the smallest blocks that the copy engines move as fast as a kernel does.
+	ofCopyEngine = 1 << 20
+)
+
+func (b *copyFloor) readGrid() error {
+	grid, _, err := setting.Number(b.lookup, GridSetting, "a number of blocks of threads", 1, mostGrid)
+	b.grid = int(grid)
+	return err
+}
+
+// blockCopy is one call of CopyBlocks.
+type blockCopy struct {
+	*backends.Blocks
+	b      *copyFloor
+	v      *visit
+	d      *device
+	stream backends.Stream
+	bus    bool // between page-locked memory and a device
+}
+
+// CopyBlocks implements backends.BlockCopier. Indices that the device reads are checked there, and become pairs in
+// scratch memory. Those of lists are pairs in a kernel's arguments, or are uploaded.
+func (b *copyFloor) CopyBlocks(blocks *backends.Blocks, stream backends.Stream) (backends.Progress, error) {
+	number, bus, err := b.deviceOfBlocks(blocks)
+	if err != nil {
+		return backends.Complete, err
+	}
+	d, err := b.device(number)
+	if err != nil {
+		return backends.Complete, err
+	}
+	functions, err := b.blockKernels(number)
+	if err != nil {
+		return backends.Complete, err
+	}
+	v, err := b.enterHome(number, stream)
+	if err != nil {
+		return backends.Complete, err
+	}
+	defer v.leave()
+	b.failures.collect(b)
+	c := &blockCopy{blocks, b, v, d, stream, bus}
+	captured := v.captures(stream)
+	if read(blocks.To) || read(blocks.From) {
+		if captured {
+			return backends.Complete, errors.ErrUnsupported // the graph would use the scratch memory, too
+		}
+		return c.byIndices(functions)
+	}
+	if bus && blocks.Size >= ofCopyEngine && !captured {
+		return late, c.byCopyEngine()
+	}
+	return c.byLists(functions, captured)
+}
+
+// read reports whether a device reads the indices.
+func read(i backends.BlockIndex) bool { return i.List == nil && i.Region.Address != 0 }
+
+// deviceOfBlocks returns the device whose kernel copies, and whether it does so across the bus.
+func (b *copyFloor) deviceOfBlocks(blocks *backends.Blocks) (number int, bus bool, err error) {
+	dst, src := blocks.Planes[0].Dst, blocks.Planes[0].Src
+	number = b.copyDevice(dst, src)
+	to, from := dst.Allocator.Kind(), src.Allocator.Kind()
+	switch {
+	case b.withoutKernels || dst.Allocator.Backend() != b.Name() || src.Allocator.Backend() != b.Name():
+		err = errors.ErrUnsupported
+	case blocks.Count > mostInLaunch || blocks.Size > mostInLaunch ||
+		max(blocks.To.Extent, blocks.From.Extent) > math.MaxInt32:
+		err = errors.ErrUnsupported // the kernels count in 32 bits
+	case to == backends.DeviceOnly && from == backends.DeviceOnly:
+		if dst.Device != src.Device {
+			err = b.checkPeers(blocks)
+		}
+	case to == backends.DeviceOnly && from == backends.Pinned, to == backends.Pinned && from == backends.DeviceOnly:
+		bus = true
+	default:
+		err = errors.ErrUnsupported
+	}
+	for _, i := range []backends.BlockIndex{blocks.To, blocks.From} {
+		//mutate:never a device reads indices that it does not reach
+		if read(i) && !b.reachesIndex(number, i.Region) {
+			err = errors.ErrUnsupported
+		}
+	}
+	return number, bus, err
+}
+
+func (b *copyFloor) reachesIndex(number int, at backends.Region) bool {
+	if at.Allocator.Backend() != b.Name() {
+		return false
+	}
+	switch at.Allocator.Kind() {
+	case backends.DeviceOnly:
+		return at.Device == number
+	case backends.Pinned, backends.Managed:
+		return true
+	}
+	return false
+}
+
+// checkPeers returns nil if the target's device reaches all sources, of another device. Nothing but the memory that
+// the backend has made, or that is of the other device's primary context, is sure to be reached: a kernel that meets
+// other memory ends all work of its context.
+func (b *copyFloor) checkPeers(blocks *backends.Blocks) error {
+	to, from := blocks.Planes[0].Dst.Device, blocks.Planes[0].Src.Device
+	b.connect(to, from)
+	b.peers.mu.Lock()
+	reached := b.peers.pairs[[2]int{to, from}]
+	b.peers.mu.Unlock()
+	if !reached {
+		return errors.ErrUnsupported
+	}
+	d, err := b.device(from)
+	if err != nil {
+		return err
+	}
+	var last backends.Location
+	for _, p := range blocks.Planes {
+		if at := p.Src.Address; at >= last.Base && at < last.Base+backends.Address(last.Size) {
+			continue
+		}
+		found, pool, err := b.locateInPool(p.Src.Address)
+		if err != nil {
+			return err
+		}
+		//mutate:never a kernel reads memory of another device that it does not reach
+		switch {
+		case b.extents.locate(&found), pool != 0 && pool == d.pool.Load(), found.Context == d.context.Load():
+		default:
+			return errors.ErrUnsupported
+		}
+		last = found
+	}
+	return nil
+}
+
+// byCopyEngine enqueues a copy of each block.
+func (c *blockCopy) byCopyEngine() error {
+	pairs := c.pairs()
+	runs := make([]run, 0, len(pairs)*len(c.Planes))
+	for _, p := range c.Planes {
+		for _, pair := range pairs {
+			if pair.to != noBlock {
+				runs = append(runs, run{p.Dst.Address + backends.Address(p.DstStride*int(pair.to)),
+					p.Src.Address + backends.Address(p.SrcStride*int(pair.from)), c.Size})
+			}
+		}
+	}
+	by := c.b.manyBy
+	if by == byDefault {
+		by = byBatch
+	}
+	return c.v.copyBeside(c.d, by, c.stream, func(s backends.Stream) error {
+		return c.b.copyRuns(c.v, c.d, runs, s, c.b.driver.MemcpyAsync, by)
+	})
+}
+
+// blockKernels are the functions that CopyBlocks launches.
+type blockKernels struct{ check, settle, copy uintptr }
+
+func (b *copyFloor) blockKernels(number int) (k blockKernels, err error) {
+	for name, into := range map[string]*uintptr{checkBlocksKernel: &k.check, settleBlocksKernel: &k.settle,
+		copyBlocksKernel: &k.copy} {
+		if *into, err = b.kernel(number, name); err != nil {
+			return k, fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+		}
+	}
+	return k, nil
+}
