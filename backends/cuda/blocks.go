@@ -50,16 +50,16 @@ func (b *copyFloor) CopyBlocks(blocks *backends.Blocks, stream backends.Stream) 
 	if err != nil {
 		return backends.Complete, err
 	}
-	functions, err := b.blockKernels(number)
-	if err != nil {
-		return backends.Complete, err
-	}
 	v, err := b.enterHome(number, stream)
 	if err != nil {
 		return backends.Complete, err
 	}
 	defer v.leave()
-	b.failures.collect(b)
+	functions, err := b.blockKernels(number)
+	if err != nil {
+		return backends.Complete, err
+	}
+	b.failures.collect(&b.memoryFloor)
 	c := &blockCopy{blocks, b, v, d, stream, bus}
 	captured := v.captures(stream)
 	if read(blocks.To) || read(blocks.From) {

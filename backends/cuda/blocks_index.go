@@ -2,11 +2,9 @@ package cuda
 
 import (
 	"errors"
-	"fmt"
 	"math/bits"
 	"runtime"
 	"slices"
-	"sync"
 	"unsafe"
 
 	"hamr/backends"
@@ -86,10 +84,7 @@ func (c *blockCopy) upload(to backends.Address, data []byte) error {
 func (c *blockCopy) takeScratch(size int) (backends.Region, error) {
 	a := c.b.dialect.Allocators.Plain
 	at, err := c.b.Allocate(backends.Request{Allocator: a, Device: c.d.number, Size: size, Stream: c.stream})
-	if err != nil {
-		err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
-	}
-	return backends.Region{Address: at, Allocator: a, Device: c.d.number}, err
+	return backends.Region{Address: at, Allocator: a, Device: c.d.number}, orAnotherWay(err)
 }
 
 // checkLayout says where scratch memory has what, from its start on.
@@ -125,13 +120,13 @@ func (c *blockCopy) byIndices(k blockKernels) (backends.Progress, error) {
 		}
 	}
 	l := c.layout()
-	failure, err := c.b.failures.begin(c.b, c.d.number)
+	failure, err := c.b.failures.begin(&c.b.memoryFloor, c.d.number)
 	if err != nil {
 		return backends.Complete, err
 	}
 	scratch, err := c.takeScratch(l.size)
 	if err != nil {
-		return backends.Complete, errors.Join(err, failure.discard(c.b))
+		return backends.Complete, errors.Join(err, failure.discard(&c.b.memoryFloor))
 	}
 	err = c.check(k, l, scratch.Address)
 	if err == nil {
@@ -145,15 +140,16 @@ func (c *blockCopy) byIndices(k blockKernels) (backends.Progress, error) {
 		// Nothing stands for the kernels, which may write to the report.
 		//mutate:remove a report is used again while a kernel may write to it
 		err = errors.Join(err, c.v.finish(c.stream))
-		return late, errors.Join(err, c.b.Free(scratch, l.size, c.stream), failure.discard(c.b))
+		return late, errors.Join(err, c.b.Free(scratch, l.size, c.stream), failure.discard(&c.b.memoryFloor))
 	}
-	c.Failed = c.b.failures.add(c.b, failure)
+	c.Failed = c.b.failures.add(&c.b.memoryFloor, failure)
 	return late, c.b.Free(scratch, l.size, c.stream)
 }
 
 // check enqueues what makes pairs of the indices.
 func (c *blockCopy) check(k blockKernels, l checkLayout, scratch backends.Address) error {
-	if err := c.b.call(c.b.driver.Memset32, uintptr(scratch), allBits, uintptr(l.pairs/4), c.b.native(c.stream)); err != nil {
+	err := c.b.call(c.b.driver.Memset32, uintptr(scratch), allBits, uintptr(l.pairs/4), c.b.native(c.stream))
+	if err != nil {
 		return err
 	}
 	at := func(offset int) uint64 { return uint64(scratch) + uint64(offset) }
@@ -179,7 +175,7 @@ func (c *blockCopy) check(k blockKernels, l checkLayout, scratch backends.Addres
 		}
 	}
 	blocks := (c.Count + kernelThreads - 1) / kernelThreads
-	err := c.b.launchBlocks(c.d.number, c.stream, k.check, blocks, unsafe.Pointer(a))
+	err = c.b.launchBlocks(c.d.number, c.stream, k.check, blocks, unsafe.Pointer(a))
 	if err == nil && l.bits > 0 {
 		err = c.b.launchBlocks(c.d.number, c.stream, k.settle, blocks, unsafe.Pointer(a))
 	}
@@ -187,75 +183,3 @@ func (c *blockCopy) check(k blockKernels, l checkLayout, scratch backends.Addres
 }
 
 const allBits = 1<<32 - 1
-
-// blockFailures are the reports of copies that may not be over yet.
-type blockFailures struct {
-	mu      sync.Mutex
-	pending []*blockFailure
-}
-
-// blockFailure is how the host learns which index is out of range.
-type blockFailure struct {
-	device int
-	report backends.Address // page-locked
-	event  backends.Event   // the copy is over
-	over   bool
-	bad    *backends.BadIndex
-}
-
-func (f *blockFailures) begin(b *copyFloor, device int) (*blockFailure, error) {
-	report, err := b.takePinned(int(unsafe.Sizeof(blockReport{})))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
-	}
-	*(*blockReport)(at(uintptr(report))) = blockReport{failed: nothingFailed}
-	event, err := b.NewEvent(device)
-	if err != nil {
-		return nil, errors.Join(err, b.givePinnedBack(report))
-	}
-	return &blockFailure{device: device, report: report, event: event}, nil
-}
-
-// discard ends a report of which nobody will hear. No kernel writes to it.
-func (p *blockFailure) discard(b *copyFloor) error {
-	return errors.Join(b.DestroyEvent(p.device, p.event), b.givePinnedBack(p.report))
-}
-
-func (f *blockFailures) add(b *copyFloor, p *blockFailure) backends.BlockFailure {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.pending = append(f.pending, p)
-	return func() *backends.BadIndex {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.end(b, p)
-		return p.bad
-	}
-}
-
-// end reads a report, if the copy is over. f.mu is held.
-func (f *blockFailures) end(b *copyFloor, p *blockFailure) bool {
-	if p.over {
-		return true
-	}
-	done, err := b.Done(p.device, p.event)
-	//mutate:never a report is given back while a kernel may write to it
-	if err != nil || !done {
-		return false
-	}
-	p.over = true
-	if r := (*blockReport)(at(uintptr(p.report))); r.failed != nothingFailed {
-		p.bad = &backends.BadIndex{To: r.failed>>32 == 0, Position: int(uint32(r.failed)), Value: r.value}
-	}
-	_ = p.discard(b)
-	f.pending = slices.DeleteFunc(f.pending, func(q *blockFailure) bool { return p == q })
-	return true
-}
-
-// collect ends the reports of copies that are over, of the oldest ones on: nobody may ever ask.
-func (f *blockFailures) collect(b *copyFloor) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for len(f.pending) > 0 && f.end(b, f.pending[0]) {
-	}
-}

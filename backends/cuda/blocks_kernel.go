@@ -6,47 +6,6 @@ import (
 	"hamr/backends"
 )
 
-const (
-	checkBlocksKernel  = "hamr_check_blocks"
-	settleBlocksKernel = "hamr_settle_blocks"
-	copyBlocksKernel   = "hamr_copy_blocks"
-)
-
-// Mirrors of kernels/arguments.h.
-const (
-	noBlock        = ^uint32(0)
-	nothingFailed  = ^uint64(0)
-	planeWords     = 4
-	mostBlockWords = 498
-	wordsInFlight  = 4
-)
-
-type blockIndex struct {
-	address       uint64
-	width, extent uint32
-}
-
-type checkArgument struct {
-	to, from         blockIndex
-	pairs, state     uint64
-	table            uint64
-	tableBits, count uint32
-}
-
-type blockPair struct{ to, from uint32 }
-
-type blockReport struct {
-	failed uint64
-	value  int64
-}
-
-type blocksArgument struct {
-	pairs, allPairs, state, report  uint64
-	words, wordSize, planes, unused uint32
-	wordsOfBlock, pairsOfPlane      kernelDimension
-	room                            [mostBlockWords]uint64
-}
-
 // blockSource says where a kernel finds the pairs: listed on the host, or at an address, and then whether they were
 // checked.
 type blockSource struct {
