@@ -71,7 +71,8 @@ func TestKernelsCompileForAMD(t *testing.T) {
 	for _, architecture := range []string{"gfx90a", "gfx1030"} {
 		code, err := compile(library, "--offload-arch="+architecture)
 		require.NoError(t, err)
-		for _, name := range []string{"hamr_convert", "hamr_convert_line", "hamr_transpose", "hamr_fill", "hamr_copy"} {
+		for _, name := range []string{"hamr_convert", "hamr_convert_line", "hamr_transpose", "hamr_fill", "hamr_copy",
+			"hamr_check_blocks", "hamr_settle_blocks", "hamr_copy_blocks"} {
 			assert.Contains(t, string(code), name)
 		}
 	}

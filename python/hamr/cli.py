@@ -36,6 +36,7 @@ ENVIRONMENT = {
     "HAMR_COPY_CHUNK": "bytes of a piece of copies between devices and ordinary host memory",
     "HAMR_COPY_THREADS": "how many threads help with such copies; 0 leaves them to the driver",
     "HAMR_COPY_MANY": "how copy_many enqueues many copies: kernel, batch or single",
+    "HAMR_COPY_GRID": "how many blocks of threads copy between page-locked memory and a device",
     "HAMR_PINNED_LIMIT": "bytes of page-locked memory that is held for such copies",
     "HAMR_TUNING": "the file that hamr tune writes and copies go by; 0 or nothing: none",
     "HAMR_PINNED_POOL_LIMIT": "bytes of page-locked memory that may be taken in all",
