@@ -29,6 +29,17 @@ func (b *copyFloor) readGrid() error {
 	return err
 }
 
+// gridAcrossBus is how many blocks of threads copy pieces of so many bytes between page-locked memory and a device.
+func (b *copyFloor) gridAcrossBus(size int) int {
+	switch {
+	case b.grid > 0:
+		return b.grid
+	case size < smallBlock:
+		return largerGrid
+	}
+	return fillingGrid
+}
+
 // blockCopy is one call of CopyBlocks.
 type blockCopy struct {
 	*backends.Blocks
@@ -144,10 +155,9 @@ func (b *copyFloor) checkPeers(blocks *backends.Blocks) error {
 		if err != nil {
 			return err
 		}
+		own := b.extents.locate(&found) || pool != 0 && pool == d.pool.Load()
 		//mutate:never a kernel reads memory of another device that it does not reach
-		switch {
-		case b.extents.locate(&found), pool != 0 && pool == d.pool.Load(), found.Context == d.context.Load():
-		default:
+		if !own && found.Context != d.context.Load() {
 			return errors.ErrUnsupported
 		}
 		last = found

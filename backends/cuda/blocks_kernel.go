@@ -61,15 +61,8 @@ func (c *blockCopy) launchOne(kernel uintptr, a *blocksArgument) error {
 	if !c.bus {
 		return c.b.launchBlocks(c.d.number, c.stream, kernel, blocks, unsafe.Pointer(a))
 	}
-	grid := c.b.grid
-	switch {
-	case grid > 0:
-	case c.Size < smallBlock:
-		grid = largerGrid
-	default:
-		grid = fillingGrid
-	}
-	return c.b.launch(c.d.number, c.stream, kernel, uint32(min(blocks, grid)), kernelThreads, unsafe.Pointer(a))
+	grid := min(blocks, c.b.gridAcrossBus(c.Size))
+	return c.b.launch(c.d.number, c.stream, kernel, uint32(grid), kernelThreads, unsafe.Pointer(a))
 }
 
 // wordSize is the bytes of a word: all that addresses, strides and the size of blocks are multiples of.
