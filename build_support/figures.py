@@ -104,6 +104,8 @@ SHOWN = (
     "transposed copy of float32, 256 MiB",
     "take and give back 1 KiB, device memory",
     "device to device, 512 MiB, with peer access",
+    "2,048 blocks of 16 KiB",
+    "bf16 products of 8192³ beside blocks",
 )
 
 
@@ -164,12 +166,15 @@ def _curve_table(curve: dict[str, Any]) -> list[str]:
     ways = curve["ways"]
     names = ["limit" if way["role"] == "limit" else way["library"] for way in ways]
     limited = any("of_limit" in way for way in ways[:1])
+    counts = curve.get("counts")
     heads = ["size", *names, *(["hamr, of the limit"] if limited else [])]
+    heads[:1] = ["blocks", "size"] if counts else ["size"]
     lines = [f"| {' | '.join(heads)} |", "|--:" * len(heads) + "|"]
     for i, nbytes in enumerate(curve["nbytes"]):
         cells = [_figure(way, "GBps", i) for way in ways]
         cells += [_figure(ways[0], "of_limit", i)] if limited else []
-        lines.append(f"| {' | '.join([_size(nbytes), *cells])} |")
+        cells[:0] = [f"{counts[i]:,}", _size(nbytes)] if counts else [_size(nbytes)]
+        lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
@@ -343,10 +348,12 @@ def records() -> tuple[dict[str, Any] | None, ...]:
     """Return the records of the host, of a GPU, and of two GPUs if that is another."""
     host, one, two = _read("host.json"), _read("h200.json"), _read("h200-x2.json")
     cuda = one if one is not None else two
-    scaled = _read("h200-scaling.json")
+    scaled, blocks = _read("h200-scaling.json"), _read("blocks-h200.json")
     if cuda is not None:
         cuda = with_curves(cuda)
         cuda.update({"scaling": scaled["scaling"]} if scaled else {})
+        for key in ("curves", "groups", "targets") if blocks else ():
+            cuda[key] = [*cuda.get(key, []), *(blocks or {})[key]]
     return host, cuda, two if cuda is not None and one is not None else None
 
 

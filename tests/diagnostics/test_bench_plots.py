@@ -7,7 +7,16 @@ import re
 import pytest
 
 from build_support import figures
-from hamr._benchmark import copying, host_copying, plots, plotting, processes, running
+from hamr._benchmark import (
+    blocks,
+    copying,
+    host_copying,
+    plots,
+    plotting,
+    processes,
+    running,
+    tables,
+)
 from tests.support.paths import ROOT
 
 needs_matplotlib = pytest.mark.skipif(
@@ -92,6 +101,43 @@ def recorded():
 
 def by_name(record):
     return {plot["name"]: plot for plot in plots.plots_of(record)}
+
+
+def test_blocks_have_plots_of_their_own():
+    def way(library, role, *values):
+        return {"library": library, "operation": library, "role": role, "GBps": [*values]}
+
+    ways = [
+        way("hamr", "hamr", 45.0, 50.0),
+        way("hamr: lists", "hamr", 40.0, 50.0),
+        way("hamr: copy_many", "hamr", 1.0, 4.0),
+        way("driver", "driver", 1.2, 4.8),
+        way("driver: batch", "peer", 3.0, None),
+        way("PyTorch", "peer", 1.0, 1.3),
+        way("driver", "limit", 53.0, 54.0),
+    ]
+    head = {"direction": "blocks", "nbytes": [4096, 16384], "counts": [2048, 64]}
+    curves = [{"path": path, **head, "ways": ways} for path in (blocks.TO_PINNED, blocks.WITHIN)]
+    found = by_name({"machine": {}, "curves": curves})
+    assert set(found) == {"blocks", "blocks-device"}
+    (panel,) = found["blocks"]["panels"]
+    lines = {line["label"]: (line["style"], line["y"]) for line in panel["lines"]}
+    assert lines == {
+        "hamr": ("hamr", [45.0, 50.0]),
+        "hamr: lists": ("hamr: lists", [40.0, 50.0]),
+        "hamr: copy_many": ("hamr: copy_many", [1.0, 4.0]),
+        "driver: loop": ("driver", [1.2, 4.8]),
+        "driver: batch": ("driver: batch", [3.0]),
+        "PyTorch": ("PyTorch", [1.0, 1.3]),
+        "one copy": ("limit", [53.0, 54.0]),
+    }
+    assert {style for style, _ in lines.values()} <= plotting.STYLES.keys()
+    table = figures._curve_table(curves[0])
+    assert table[0].startswith("| blocks | size | hamr | hamr: lists | ")
+    assert table[2].startswith("| 2,048 | 4 KiB | 45 | ")
+    shown = "\n".join(tables.curve_lines(curves[0]))
+    assert "x 2,048" in shown
+    assert "  hamr: copy_many  " in shown
 
 
 def test_what_the_plots_of_a_record_are():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .groups import KIB, MIB, Settings, size_text
@@ -108,15 +108,24 @@ class Way:
 
 
 class Point:
-    """All ways of one path at one size. ``direction`` says whose limit bounds it."""
+    """All ways of one path at one size. ``direction`` says whose limit bounds it.
+
+    ``nbytes`` is the size of one of ``count`` pieces that a call copies.
+    """
 
     key = "points"
 
     def __init__(
-        self, path: str, direction: str, pattern: Pattern, nbytes: int, ways: list[Way]
+        self,
+        path: str,
+        direction: str,
+        pattern: Pattern,
+        nbytes: int,
+        ways: Sequence[Way],
+        count: int = 1,
     ) -> None:
-        self.path, self.direction, self.nbytes = path, direction, nbytes
-        self.pattern, self.ways = pattern, ways
+        self.path, self.direction, self.nbytes, self.count = path, direction, nbytes, count
+        self.pattern, self.ways = pattern, list(ways)
         self.title = f"{path}, {size_text(nbytes)}"
 
     def measure(self, synchronize: Callable[[], None], settings: Settings) -> dict[str, Any]:
@@ -130,11 +139,13 @@ class Point:
                 way.error = f"{type(error).__name__}: {error}"[:200]
         working = [way for way in self.ways if way.error is None]
         self._time(working, synchronize, settings)
+        total = self.nbytes * self.count
         return {
             "path": self.path,
             "direction": self.direction,
             "nbytes": self.nbytes,
-            "rows": [row_of(way, working, self.nbytes) for way in self.ways],
+            **({"count": self.count} if self.count > 1 else {}),
+            "rows": [row_of(way, working, total) for way in self.ways],
         }
 
     def _time(
@@ -186,6 +197,8 @@ FIGURES = "us", "GBps", "of_limit", "of_driver"
 def merged(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Curves from points: for each path the sizes, and for each way a figure for each of them.
 
+    ``counts``, where a call copies several pieces of a size, has their number for each of these.
+
     Where a way has no figure there is None; ``errors`` has the reason, by the size.
     """
     curves: dict[str, dict[str, Any]] = {}
@@ -196,6 +209,8 @@ def merged(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
         )
         before = len(curve["nbytes"])
         curve["nbytes"].append(point["nbytes"])
+        if "count" in point:
+            curve.setdefault("counts", []).append(point["count"])
         for row in point["rows"]:
             head = {k: row[k] for k in ("library", "operation", "role")}
             way = curve["ways"].setdefault(row["operation"], head)

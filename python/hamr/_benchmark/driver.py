@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 _POINTER, _SIZE = ctypes.c_uint64, ctypes.c_size_t
@@ -24,6 +25,7 @@ _FUNCTIONS: dict[str, list[Any]] = {
     "cuMemcpyDtoHAsync_v2": [_HANDLE, _POINTER, _SIZE, _HANDLE],
     "cuMemcpyHtoDAsync_v2": [_POINTER, _HANDLE, _SIZE, _HANDLE],
     "cuMemcpyDtoDAsync_v2": [_POINTER, _POINTER, _SIZE, _HANDLE],
+    "cuMemcpyAsync": [_POINTER, _POINTER, _SIZE, _HANDLE],
     "cuMemcpyPeerAsync": [_POINTER, _HANDLE, _POINTER, _HANDLE, _SIZE, _HANDLE],
     "cuMemsetD32Async": [_POINTER, ctypes.c_uint, _SIZE, _HANDLE],
 }
@@ -84,13 +86,21 @@ class Driver:
 
         return until_done
 
+    @contextmanager
+    def on(self, device: int) -> Iterator[None]:
+        """A device's primary context is current."""
+        before = ctypes.c_void_p()
+        self.call("cuCtxPushCurrent_v2", self.contexts[device])
+        try:
+            yield
+        finally:
+            self.call("cuCtxPopCurrent_v2", ctypes.byref(before))
+
     def synchronize_all(self) -> None:
         """Wait for all work on every device."""
-        before = ctypes.c_void_p()
-        for context in self.contexts:
-            self.call("cuCtxPushCurrent_v2", context)
-            self.call("cuCtxSynchronize")
-            self.call("cuCtxPopCurrent_v2", ctypes.byref(before))
+        for device in range(self.count):
+            with self.on(device):
+                self.call("cuCtxSynchronize")
 
     def reader(self, host: int, device: int, nbytes: int) -> Callable[[], Any]:
         """A copy from the device that has no more to do than call the driver."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from . import blocks
 from .copying import INTO_CUDA, TO_ARRAY, TO_CUDA, TO_NEW
 from .groups import KIB, MIB, size_text
 from .processes import FIRST
@@ -16,6 +17,15 @@ OF_LIMIT = (
     (TO_CUDA, {512: 0.88, 64: 0.65, 16: 0.45}),
     (INTO_CUDA, {512: 0.88, 64: 0.65, 16: 0.45}),
     (TO_ARRAY, {512: 0.88, 64: 0.80, 16: 0.65}),
+)
+#: Of L, or of one copy between devices, for scattered blocks of so many KiB and more.
+OF_ONE_COPY = (
+    (blocks.TO_PINNED, {4: 0.85, 16: 0.90}),
+    (blocks.FROM_PINNED, {4: 0.85, 16: 0.90}),
+    (blocks.TO_ARRAY, {16: 0.50, 64: 0.75}),
+    (blocks.FROM_ARRAY, {16: 0.50, 64: 0.75}),
+    (blocks.WITHIN, {4: 0.85}),
+    (blocks.ACROSS, {64: 0.85}),
 )
 ORDINARY = TO_NEW, TO_ARRAY, TO_CUDA, INTO_CUDA
 AHEAD = MIB, 4 * MIB
@@ -37,6 +47,7 @@ def verdicts(record: dict[str, Any]) -> list[dict[str, Any]]:
         rows += [row for path, bounds in OF_LIMIT for row in _of_limit(curves, path, bounds)]
         rows += [_ahead(curves, path, n) for path in ORDINARY for n in AHEAD]
         rows += [_of_driver(curves, path) for path in ORDINARY]
+    rows += [row for path, bounds in OF_ONE_COPY for row in _of_one_copy(curves, path, bounds)]
     for group in record.get("groups", []):
         rows += _of_group(group)
     return rows
@@ -83,6 +94,17 @@ def _of_limit(
         ratio = value / limit[0] if value is not None and limit else None
         met = None if ratio is None else ratio >= bound
         yield _verdict(f"{path}, {mib} MiB, of the bus", f"≥ {bound:.2f}", ratio, met)
+
+
+def _of_one_copy(
+    curves: dict[str, dict[str, Any]], path: str, bounds: dict[int, float]
+) -> Iterator[dict[str, Any]]:
+    """A row for each size that was measured, whose bound is that of the next smaller one."""
+    for nbytes, ratio in _way_of_hamr(curves.get(path), "of_limit").items():
+        bound = max((b for kib, b in bounds.items() if kib * KIB <= nbytes), default=None)
+        if bound is not None:
+            what = f"{path}, {size_text(nbytes)}, of one copy"
+            yield _verdict(what, f"≥ {bound:.2f}", ratio, ratio >= bound)
 
 
 def _ahead(curves: dict[str, dict[str, Any]], path: str, nbytes: int) -> dict[str, Any]:

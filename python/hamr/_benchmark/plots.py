@@ -12,6 +12,7 @@ import json
 import re
 from typing import Any
 
+from . import blocks
 from .copying import FROM_PINNED, INTO_CUDA, ON_DEVICE, TO_ARRAY, TO_CUDA, TO_NEW, TO_PINNED
 from .host_copying import EXISTING, NEW
 from .processes import FIRST
@@ -27,6 +28,16 @@ CURVES = (
         "pinned",
         "Copies of page-locked memory, and within a GPU",
         (TO_PINNED, FROM_PINNED, ON_DEVICE),
+    ),
+    (
+        "blocks",
+        "Scattered blocks between a GPU and the host",
+        (blocks.TO_PINNED, blocks.FROM_PINNED, blocks.TO_ARRAY, blocks.FROM_ARRAY),
+    ),
+    (
+        "blocks-device",
+        "Scattered blocks between GPUs",
+        (blocks.WITHIN, blocks.ACROSS),
     ),
     ("host-copies", "Copies on the host", (NEW, EXISTING)),
 )
@@ -95,7 +106,9 @@ def _line(curve: dict[str, Any], way: dict[str, Any]) -> dict[str, Any] | None:
         return None
     style = {"limit": "limit", "driver": "driver"}.get(way["role"], way["library"])
     label = {"limit": "limit: page-locked", "driver": "driver"}.get(way["role"], way["library"])
-    if curve["path"] == ON_DEVICE:
+    if "counts" in curve:
+        label = {"limit": "one copy", "driver": "driver: loop"}.get(way["role"], way["library"])
+    elif curve["path"] == ON_DEVICE:
         label = {"limit": "limit: driver", "hamr": f"hamr: {way['operation']}"}.get(
             way["role"], label
         )

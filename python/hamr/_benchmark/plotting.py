@@ -17,12 +17,15 @@ DOTS = 110  # an inch, of the PNG
 STYLES: dict[str, dict[str, Any]] = {
     "hamr": {"color": "#0072B2", "marker": "o", "linewidth": 2.2, "zorder": 5},
     "first": {"color": "#0072B2", "marker": "o", "linewidth": 1.2, "markerfacecolor": "white"},
+    "hamr: lists": {"color": "#0072B2", "marker": "o", "linestyle": ":"},
+    "hamr: copy_many": {"color": "#0072B2", "marker": "o", "markerfacecolor": "white"},
     "CuPy": {"color": "#009E73", "marker": "s"},
     "PyTorch": {"color": "#D55E00", "marker": "^"},
     "Numba": {"color": "#CC79A7", "marker": "v"},
     "NumPy": {"color": "#E69F00", "marker": "D"},
     "cuda.core": {"color": "#56B4E9", "marker": "P"},
     "driver": {"color": "#444444", "marker": "x"},
+    "driver: batch": {"color": "#444444", "marker": "+", "linestyle": ":"},
     "limit": {"color": "#777777", "linestyle": "--", "marker": ""},
     "other": {"color": "#999999", "marker": "+"},
 }

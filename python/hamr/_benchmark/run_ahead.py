@@ -35,7 +35,7 @@ def ahead(lib: Libraries, driver: Driver) -> Iterator[Rows]:
 def rows(lib: Libraries, driver: Driver, nbytes: int) -> list[dict[str, Any]]:
     """A row for each loop: first those that do without hamr."""
     stream = driver.stream()
-    begin = _work(driver, stream)
+    begin = long_work(driver, stream)
     ways = [*_of_driver(driver, stream, nbytes)]
     if lib.cupy:
         ways += _of_cupy(lib.cupy, stream, nbytes)
@@ -53,9 +53,11 @@ def rows(lib: Libraries, driver: Driver, nbytes: int) -> list[dict[str, Any]]:
     return found
 
 
-def _work(driver: Driver, stream: ctypes.c_void_p) -> Callable[[], None]:
+def long_work(
+    driver: Driver, stream: ctypes.c_void_p, nanoseconds: int = LONG
+) -> Callable[[], None]:
     """What enqueues long work, of drivers that run kernels."""
-    begin = spinner(driver, stream, LONG)
+    begin = spinner(driver, stream, nanoseconds)
     try:
         begin()
     except RuntimeError as error:

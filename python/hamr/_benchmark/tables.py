@@ -61,14 +61,19 @@ def curve_lines(curve: dict[str, Any]) -> list[str]:
     """A curve in GB/s: a line for each size, a column for each way."""
     ways = curve["ways"]
     heads = ["limit" if way["role"] == "limit" else way["library"] for way in ways]
+    widths = [max(10, len(head) + 2) for head in heads]
     lines = [f"{curve['path']}, GB/s"]
     lines.append(
-        f"{'size':>9}" + "".join(f"{head:>10}" for head in heads) + "   hamr of limit, driver"
+        f"{'size':>9}"
+        + "".join(f"{head:>{width}}" for head, width in zip(heads, widths, strict=True))
+        + "   hamr of limit, driver"
     )
     for i, nbytes in enumerate(curve["nbytes"]):
-        cells = [_cell(way, i) for way in ways]
+        cells = [f"{_cell(way, i):>{width}}" for way, width in zip(ways, widths, strict=True)]
         ratios = [_ratio(ways[0], key, i) for key in ("of_limit", "of_driver")]
-        lines.append(f"{size_text(nbytes):>9}" + "".join(cells) + f"{ratios[0]:>16}{ratios[1]:>8}")
+        times = f"   x {curve['counts'][i]:,}" if "counts" in curve else ""
+        shares = f"{ratios[0]:>16}{ratios[1]:>8}{times}"
+        lines.append(f"{size_text(nbytes):>9}" + "".join(cells) + shares)
     lines += [f"  {head}: {way['operation']}" for head, way in zip(heads, ways, strict=True)]
     for way in ways:
         for nbytes, error in way.get("errors", {}).items():
@@ -79,7 +84,7 @@ def curve_lines(curve: dict[str, Any]) -> list[str]:
 def _cell(way: dict[str, Any], i: int) -> str:
     values = way.get("GBps", [])
     value = values[i] if i < len(values) else None
-    return f"{'-':>10}" if value is None else f"{value:>10.4g}"
+    return "-" if value is None else f"{value:.4g}"
 
 
 def _ratio(way: dict[str, Any], key: str, i: int) -> str:

@@ -1,0 +1,267 @@
+"""What a call that copies blocks costs until it returns, and what it does to products beside it."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from .blocks import Bed, Side, limit_of, of_driver, of_hamr
+from .children import Child, answer, told
+from .groups import KIB, Libraries, Rows, size_text
+from .run_ahead import long_work
+from .scattered import BLOCKS, BlockWay, Pool, Scattered
+
+SIZE = 16 * KIB
+BUSY = 3_000_000  # nanoseconds of work on the stream before a call: a call that waits shows
+CALLS = 5  # a turn
+BY_ARRAYS, BY_LISTS = 40, 200  # us until a call returns, at most
+
+SIDE, PRODUCTS = 8192, 16
+TURNS = 3
+SLOWER = 10  # %, at most, by copies with the default
+LONGER = 1.7  # than the products, of the copies beside them
+
+#: The environment variable that says how many processors copy, and what is tried.
+GRID = "HAMR_COPY_BLOCKS"
+GRIDS = "4", "16", "32", "64"
+ONE_COPY = "one page-locked copy after another"
+TITLE = f"bf16 products of {SIDE}³ beside blocks of {size_text(SIZE)}"
+
+
+def enqueued(bed: Bed) -> Iterator[Rows]:
+    """Until a call returns, and until the blocks are there, to page-locked memory and back."""
+    count, size = next((pair for pair in bed.sizes if pair[1] == SIZE), bed.sizes[-1])
+    blocks = f"{count:,} blocks of {size_text(size)}"
+    for down, title in ((True, "to page-locked memory"), (False, "from page-locked memory")):
+        for wait, until in ((False, "enqueued"), (True, "there")):
+            measure = partial(_calls, bed, count, size, down, wait)
+            yield Rows(f"{blocks} {title}, until {until}", "us", measure)
+
+
+def _calls(bed: Bed, count: int, size: int, down: bool, wait: bool) -> list[dict[str, Any]]:
+    """A row for each way, the driver's loop first."""
+    import numpy as np
+
+    import hamr
+
+    driver, ours = bed.driver, hamr.Stream(int(bed.stream.value or 0))
+    words = 2 * count * size // 4
+    memory = hamr.Buffer(words, "i4", "cuda", fill=1, stream=ours)
+    pinned = hamr.Buffer(words, "i4", "cuda_host", fill=1, stream=ours)
+    driver.synchronize()
+    device = Side(Pool(memory, driver), device=0)
+    host = Side(Pool(np.asarray(pinned)), pinned)
+    ends = (host, device) if down else (device, host)
+    scattered = Scattered(count, size, bed.master)
+    ways = [*of_driver(bed, scattered, *ends), *of_hamr(scattered, *ends)]
+    if wait:
+        ways.append(limit_of(bed, scattered, *ends))
+    begin = long_work(driver, bed.stream, BUSY) if not wait else _nothing
+    for way in ways:
+        try:
+            way.check(scattered, scattered.array.nbytes, driver.synchronize)
+        except Exception as error:
+            way.error = f"{type(error).__name__}: {error}"[:200]
+    working = [way for way in ways if way.error is None]
+    for _ in range(bed.lib.settings.rounds):
+        for way in working:
+            way.seconds.append(_call(way, begin, driver.synchronize, wait))
+    limits = {} if wait else {"hamr": BY_ARRAYS, "hamr: lists": BY_LISTS}
+    return [_row(way, ways[0], limits) for way in ways]
+
+
+def _call(
+    way: BlockWay, begin: Callable[[], None], synchronize: Callable[[], None], wait: bool
+) -> float:
+    """The mean seconds of a call."""
+    seconds = 0.0
+    for _ in range(CALLS):
+        synchronize()
+        begin()
+        start = time.perf_counter()
+        way.run()
+        if wait:
+            synchronize()
+        seconds += time.perf_counter() - start
+    synchronize()
+    return seconds / CALLS
+
+
+def _row(way: BlockWay, first: BlockWay, limits: dict[str, int]) -> dict[str, Any]:
+    row: dict[str, Any] = {"operation": f"{way.library.partition(':')[0]}: {way.operation}"}
+    if way.error is not None:
+        return {**row, "error": way.error}
+    row["value"] = round(statistics.median(way.seconds) * 1e6, 3)
+    if first.error is None:
+        ratios = [mine / least for mine, least in zip(way.seconds, first.seconds, strict=True)]
+        row["ratio"] = round(statistics.median(ratios), 3)
+    if way.library in limits:
+        row["limit"] = limits[way.library]
+        row["met"] = row["value"] <= row["limit"]
+    return row
+
+
+def _nothing() -> None:
+    """No work."""
+
+
+def beside(lib: Libraries) -> Iterator[Rows]:
+    """How much slower products are beside copies, and at what rate these go on.
+
+    Whoever reads the setting does so once, so each one is measured in a process of its own;
+    the processes take turns.
+    """
+    if not lib.torch:
+        reason = lib.absent.get("torch", "not loaded")
+        row = {"operation": "hamr.copy_blocks", "error": f"this needs torch: {reason}"}
+        yield Rows(f"{TITLE}, slower by", "%", lambda: [row])
+        return
+    taken: list[dict[str, dict[str, float]]] = []
+
+    def measure() -> list[dict[str, Any]]:
+        taken.append(_in_turns(lib))
+        rows = [_beside_row(name, found["slower"]) for name, found in taken[0].items()]
+        for row in rows:
+            if " default, " in row["operation"]:
+                row["limit"], row["met"] = SLOWER, row["value"] <= SLOWER
+        return rows
+
+    def rates() -> list[dict[str, Any]]:
+        return [_beside_row(name, found["GBps"]) for name, found in taken[0].items()]
+
+    yield Rows(f"{TITLE}, slower by", "%", measure)
+    yield Rows(f"{TITLE}, the blocks", "GB/s", rates)
+
+
+def _beside_row(name: str, value: float) -> dict[str, Any]:
+    return {"operation": name, "value": round(value, 3)}
+
+
+def _in_turns(lib: Libraries) -> dict[str, dict[str, float]]:
+    """For each way of copying and each direction, the medians."""
+    settings: dict[str, dict[str, str]] = {"default": {}}
+    settings.update({f"{GRID}={n}": {GRID: n} for n in GRIDS})
+    children = {
+        name: Child.of("blocks_beside.child", sockets=(), **more) for name, more in settings.items()
+    }
+    found: dict[str, list[dict[str, float]]] = {}
+    try:
+        for child in children.values():
+            child.line()
+        for _ in range(TURNS):
+            for direction in ("down", "up"):
+                for name, child in children.items():
+                    wanted = {f"hamr.copy_blocks, {name}": "blocks"}
+                    if name == "default":
+                        wanted = {ONE_COPY: "one", **wanted}
+                    for operation, way in wanted.items():
+                        child.tell(f"{way} {direction}")
+                        got = json.loads(child.line())
+                        found.setdefault(f"{operation}, {direction}", []).append(got)
+    finally:
+        for child in children.values():
+            child.end()
+    return {
+        name: {key: statistics.median(g[key] for g in got) for key in ("slower", "GBps")}
+        for name, got in found.items()
+    }
+
+
+def child() -> None:
+    """Answer for each line, which has a way and a direction, how products fare beside copies."""
+    copies = Copies()
+    answer("ready")
+    for line in told():
+        way, direction = line.split()
+        answer(json.dumps(copies.measure(way, direction == "down")))
+
+
+class Copies:
+    """Copies on one stream, products on another."""
+
+    def __init__(self) -> None:
+        from importlib import import_module
+
+        import numpy as np
+
+        import hamr
+
+        self._torch = torch = import_module("torch")
+        self._products, self._copies = torch.cuda.Stream(), torch.cuda.Stream()
+        self._factors = [
+            torch.randn(SIDE, SIDE, device="cuda", dtype=torch.bfloat16) for _ in range(3)
+        ]
+        self._ours = hamr.Stream(self._copies.cuda_stream)
+        shape = 2 * BLOCKS, SIZE // 4
+        self._device = hamr.Buffer(shape, "i4", "cuda", fill=1, stream=self._ours)
+        self._pinned = hamr.Buffer(shape, "i4", "cuda_host", fill=1, stream=self._ours)
+        chance = np.random.default_rng(1)
+        self._to, self._of = (
+            hamr.array(chance.permutation(2 * BLOCKS)[:BLOCKS], device="cuda") for _ in range(2)
+        )
+        self._there = torch.ones(BLOCKS * SIZE, dtype=torch.uint8, device="cuda")
+        self._here = torch.ones(BLOCKS * SIZE, dtype=torch.uint8, pin_memory=True)
+        torch.cuda.synchronize()
+        for _ in range(3):
+            self._multiply()
+
+    def measure(self, way: str, down: bool) -> dict[str, float]:
+        """How much slower the products were, and at what rate blocks were copied meanwhile."""
+        copy = partial(self._one if way == "one" else self._blocks, down)
+        start, stop = self._multiply()
+        stop.synchronize()
+        alone = start.elapsed_time(stop)
+        copy()
+        begun, done = self._copying(copy, 4)
+        self._torch.cuda.synchronize()
+        each = begun.elapsed_time(done[-1]) / len(done)
+        begun, done = self._copying(copy, 2 + int(LONGER * alone / each))
+        start, stop = self._multiply()
+        self._torch.cuda.synchronize()
+        took = start.elapsed_time(stop)
+        inside = [start.elapsed_time(event) for event in done]
+        if inside[-1] < took:
+            raise RuntimeError("the copies ended before the products")
+        meanwhile = [at for at in inside if 0 <= at <= took]
+        if len(meanwhile) < 2:
+            raise RuntimeError("no copy ended while the products went on")
+        seconds = (meanwhile[-1] - meanwhile[0]) / 1e3
+        rate = (len(meanwhile) - 1) * BLOCKS * SIZE / seconds / 1e9
+        return {"slower": (took / alone - 1) * 100, "GBps": rate}
+
+    def _event(self, stream: Any) -> Any:
+        event = self._torch.cuda.Event(enable_timing=True)
+        event.record(stream)
+        return event
+
+    def _copying(self, copy: Callable[[], Any], times: int) -> tuple[Any, list[Any]]:
+        """Enqueue copies; the event before them, and those behind each."""
+        begun, done = self._event(self._copies), []
+        for _ in range(times):
+            copy()
+            done.append(self._event(self._copies))
+        return begun, done
+
+    def _multiply(self) -> tuple[Any, Any]:
+        """Enqueue the products; the events before and behind them."""
+        a, b, c = self._factors
+        with self._torch.cuda.stream(self._products):
+            start = self._event(self._products)
+            for _ in range(PRODUCTS):
+                self._torch.mm(a, b, out=c)
+            return start, self._event(self._products)
+
+    def _one(self, down: bool) -> None:
+        to, of = (self._here, self._there) if down else (self._there, self._here)
+        with self._torch.cuda.stream(self._copies):
+            to.copy_(of, non_blocking=True)
+
+    def _blocks(self, down: bool) -> None:
+        import hamr
+
+        to, of = (self._pinned, self._device) if down else (self._device, self._pinned)
+        hamr.copy_blocks(to, self._to, of, self._of, stream=self._ours, transfer="async")
