@@ -26,6 +26,7 @@ def test_blocks(group, tmp_path):
         "threads.py",
         "event_pipeline.py",
         "store.py",
+        "paged_cache.py",
         "hello.py",
         "in_situ_plot.py",
         "two_processes.py",

@@ -75,6 +75,13 @@ OUTPUT = {
         "the child says: written",
         "the parent's buffer: [1, 1, 1, 1, 7, 7, 7, 7]",
     ],
+    "paged_cache.py": [
+        " sequences: GPU ",
+        " pages of ",
+        "GB/s alone: ",
+        "products slower by %: ",
+        "all values are right: True",
+    ],
     "shared_pool.py": ["elements filled: 1000", "[994009. 996004. 998001.]"],
 }
 
