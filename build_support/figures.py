@@ -123,7 +123,7 @@ def host_table(result: dict[str, Any]) -> str:
         lines.append(f"| `{row['operation']}` | {row['ns']:.0f} | {row['ratio']:.2f} |")
     groups = result.get("dlpack", []) + result.get("groups", [])
     if groups:
-        lines += ["", *_heading(), *_rows_of(groups)]
+        lines += ["", *rows_of_groups(groups)]
     lines += _curve_tables(result, host=True)
     ratio = result["threads"]["ratio"]
     lines += ["", f"Creating and freeing on 8 threads costs {ratio:.2f} times one thread, a pair."]
@@ -234,6 +234,11 @@ def _old_curve(
     ordered = sorted(ways.values(), key=lambda way: way["role"] != "hamr")
     curve = {"path": path, "direction": direction, "nbytes": sizes, "ways": ordered}
     return curve if found else None
+
+
+def rows_of_groups(groups: list[dict[str, Any]]) -> list[str]:
+    """Return groups as one table."""
+    return [*_heading(), *_rows_of(groups)]
 
 
 def _heading() -> list[str]:

@@ -266,7 +266,8 @@ def main() -> None:
             print(f"{name}: {value:.1f}")
         print("all values are right:", all(right(cache, s) for s in range(sequences)))
     if len(sys.argv) > 1:
-        facts = {"library": products.library, "page": words * 2, "pages": planes * count}
+        device = hamr.device_properties(0)["name"] if ON_GPU else "none"
+        facts = {"gpu": device, "products by": products.library, "page": words * 2}
         Path(sys.argv[1]).write_text(json.dumps({**facts, **figures}, indent=1) + "\n")
 
 
