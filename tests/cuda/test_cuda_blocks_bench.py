@@ -1,6 +1,8 @@
 """``hamr bench --only blocks`` with a device: every way copies the right blocks, and no others."""
 
+import contextlib
 import json
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -151,3 +153,72 @@ def test_processes_that_copy_take_turns(monkeypatch):
         *((grid, "blocks down") for grid in grids),
     ]
     assert told[-len(grids) :] == grids
+
+
+class Stream:
+    """PyTorch's, whose events are so many milliseconds apart."""
+
+    made: list = []
+
+    def __init__(self):
+        self.cuda_stream = Driver().stream().value
+        self.step = 1.0 if self.made else 20.0  # products' is made first
+        self.now = 0.0
+        self.made.append(self)
+
+
+class Event:
+    def __init__(self, enable_timing):
+        assert enable_timing
+
+    def record(self, stream):
+        self.at = stream.now
+        stream.now += stream.step
+
+    def elapsed_time(self, other):
+        return other.at - self.at
+
+    def synchronize(self):
+        pass
+
+
+class Ones:
+    def __init__(self, count, **kinds):
+        assert count == scattered.BLOCKS * blocks_beside.SIZE
+
+    def copy_(self, other, non_blocking):
+        assert non_blocking
+
+
+def begin_again():
+    for stream in Stream.made:
+        stream.now = 0.0
+
+
+TORCH = SimpleNamespace(
+    bfloat16=None,
+    uint8=None,
+    randn=lambda *shape, **kinds: None,
+    mm=lambda a, b, out: None,
+    ones=Ones,
+    cuda=SimpleNamespace(
+        Stream=Stream, Event=Event, stream=contextlib.nullcontext, synchronize=begin_again
+    ),
+)
+
+
+@pytest.mark.parametrize("way", ["one", "blocks"])
+def test_copies_beside_products_are_counted(way, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", TORCH)
+    monkeypatch.setattr(Stream, "made", [])
+    monkeypatch.setattr(scattered, "BLOCKS", 64)
+    monkeypatch.setattr(blocks_beside, "BLOCKS", 64)
+    copies = blocks_beside.Copies()
+    for down in (True, False):
+        found = copies.measure(way, down)
+        assert found["slower"] == 0
+        assert found["GBps"] == pytest.approx(64 * blocks_beside.SIZE / 1e6)  # each in 1 ms
+    monkeypatch.setattr(blocks_beside, "LONGER", 0.5)
+    with pytest.raises(RuntimeError, match="the copies ended before the products"):
+        copies.measure(way, True)
+    Driver().synchronize()
