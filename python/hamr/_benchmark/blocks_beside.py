@@ -144,7 +144,8 @@ def _beside_row(name: str, value: float) -> dict[str, Any]:
 def _in_turns(lib: Libraries) -> dict[str, dict[str, float]]:
     """For each way of copying and each direction, the medians."""
     settings: dict[str, dict[str, str]] = {"default": {}}
-    settings.update({f"{GRID}={n}": {GRID: n} for n in GRIDS})
+    grids = () if lib.settings.quick else GRIDS
+    settings.update({f"{GRID}={n}": {GRID: n} for n in grids})
     children = {
         name: Child.of("blocks_beside.child", sockets=(), **more) for name, more in settings.items()
     }
