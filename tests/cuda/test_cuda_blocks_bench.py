@@ -133,7 +133,9 @@ def test_processes_that_copy_take_turns(monkeypatch):
 
         def tell(self, text):
             told.append((self.grid, text))
-            self.answers.append(json.dumps({"slower": 4.0 if "down" in text else 20, "GBps": 50}))
+            found = {"slower": 4.0 if "down" in text else 20, "GBps": 50}
+            lost = self.grid == "64" and "up" in text
+            self.answers.append(json.dumps({"error": "lost"} if lost else found))
 
         def line(self):
             return self.answers.pop(0)
@@ -149,10 +151,12 @@ def test_processes_that_copy_take_turns(monkeypatch):
     assert rows["hamr.copy_blocks, default, down"]["met"] is True
     assert rows["hamr.copy_blocks, default, up"]["met"] is False
     assert "met" not in rows[f"{blocks_beside.ONE_COPY}, down"]
-    assert [row["value"] for row in rates["rows"]] == [50] * len(rows)
+    (lost,) = [row for row in rates["rows"] if row.get("value") != 50]
+    assert lost == {"operation": "hamr.copy_blocks, HAMR_COPY_GRID=64, up", "error": "lost"}
+    assert lost in slower["rows"]
     grids = ["default", *blocks_beside.GRIDS]
-    assert told[: len(grids) + 1] == [
-        ("default", "one down"),
+    assert told[: len(grids) + 2] == [
+        *(("default", f"{way} down") for way in ("one", "batch")),
         *((grid, "blocks down") for grid in grids),
     ]
     assert told[-len(grids) :] == grids
@@ -210,7 +214,7 @@ TORCH = SimpleNamespace(
 )
 
 
-@pytest.mark.parametrize("way", ["one", "blocks"])
+@pytest.mark.parametrize("way", ["one", "batch", "blocks"])
 def test_copies_beside_products_are_counted(way, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", TORCH)
     monkeypatch.setattr(Stream, "made", [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import statistics
 import time
@@ -11,9 +12,10 @@ from typing import Any
 
 from .blocks import Bed, Side, limit_of, of_driver, of_hamr
 from .children import Child, answer, told
+from .driver import Driver
 from .groups import KIB, Libraries, Rows, size_text
 from .run_ahead import long_work
-from .scattered import BLOCKS, BlockWay, Pool, Scattered
+from .scattered import BLOCKS, BlockWay, Pool, Scattered, batch_of
 
 SIZE = 16 * KIB
 BUSY = 3_000_000  # nanoseconds of work on the stream before a call: a call that waits shows
@@ -25,10 +27,11 @@ TURNS = 3
 SLOWER = 10  # %, at most, by copies with the default
 LONGER = 1.7  # than the products, of the copies beside them
 
-#: The environment variable that says how many processors copy, and what is tried.
-GRID = "HAMR_COPY_BLOCKS"
-GRIDS = "4", "16", "32", "64"
+#: The environment variable that says how many blocks of threads copy, and what is tried.
+GRID = "HAMR_COPY_GRID"
+GRIDS = "4", "8", "32", "64"
 ONE_COPY = "one page-locked copy after another"
+BATCH = "the driver's cuMemcpyBatchAsync"
 TITLE = f"bf16 products of {SIDE}³ beside blocks of {size_text(SIZE)}"
 
 
@@ -120,36 +123,44 @@ def beside(lib: Libraries) -> Iterator[Rows]:
         row = {"operation": "hamr.copy_blocks", "error": f"this needs torch: {reason}"}
         yield Rows(f"{TITLE}, slower by", "%", lambda: [row])
         return
-    taken: list[dict[str, dict[str, float]]] = []
+    taken: list[dict[str, list[_Found]]] = []
 
     def measure() -> list[dict[str, Any]]:
         taken.append(_in_turns(lib))
-        rows = [_beside_row(name, found["slower"]) for name, found in taken[0].items()]
+        rows = [_beside_row(name, found, "slower") for name, found in taken[0].items()]
         for row in rows:
-            if " default, " in row["operation"]:
+            if " default, " in row["operation"] and "value" in row:
                 row["limit"], row["met"] = SLOWER, row["value"] <= SLOWER
         return rows
 
     def rates() -> list[dict[str, Any]]:
-        return [_beside_row(name, found["GBps"]) for name, found in taken[0].items()]
+        return [_beside_row(name, found, "GBps") for name, found in taken[0].items()]
 
     yield Rows(f"{TITLE}, slower by", "%", measure)
     yield Rows(f"{TITLE}, the blocks", "GB/s", rates)
 
 
-def _beside_row(name: str, value: float) -> dict[str, Any]:
-    return {"operation": name, "value": round(value, 3)}
+_Found = dict[str, Any]
 
 
-def _in_turns(lib: Libraries) -> dict[str, dict[str, float]]:
-    """For each way of copying and each direction, the medians."""
+def _beside_row(operation: str, found: list[_Found], figure: str) -> dict[str, Any]:
+    """The median of the turns, or the first error."""
+    errors = [one["error"] for one in found if "error" in one]
+    if errors:
+        return {"operation": operation, "error": errors[0]}
+    value = statistics.median(one[figure] for one in found)
+    return {"operation": operation, "value": round(value, 3)}
+
+
+def _in_turns(lib: Libraries) -> dict[str, list[_Found]]:
+    """For each way of copying and each direction, what was found in each turn."""
     settings: dict[str, dict[str, str]] = {"default": {}}
     grids = () if lib.settings.quick else GRIDS
     settings.update({f"{GRID}={n}": {GRID: n} for n in grids})
     children = {
         name: Child.of("blocks_beside.child", sockets=(), **more) for name, more in settings.items()
     }
-    found: dict[str, list[dict[str, float]]] = {}
+    found: dict[str, list[_Found]] = {}
     try:
         for child in children.values():
             child.line()
@@ -158,7 +169,7 @@ def _in_turns(lib: Libraries) -> dict[str, dict[str, float]]:
                 for name, child in children.items():
                     wanted = {f"hamr.copy_blocks, {name}": "blocks"}
                     if name == "default":
-                        wanted = {ONE_COPY: "one", **wanted}
+                        wanted = {ONE_COPY: "one", BATCH: "batch", **wanted}
                     for operation, way in wanted.items():
                         child.tell(f"{way} {direction}")
                         got = json.loads(child.line())
@@ -166,10 +177,7 @@ def _in_turns(lib: Libraries) -> dict[str, dict[str, float]]:
     finally:
         for child in children.values():
             child.end()
-    return {
-        name: {key: statistics.median(g[key] for g in got) for key in ("slower", "GBps")}
-        for name, got in found.items()
-    }
+    return found
 
 
 def child() -> None:
@@ -178,7 +186,11 @@ def child() -> None:
     answer("ready")
     for line in told():
         way, direction = line.split()
-        answer(json.dumps(copies.measure(way, direction == "down")))
+        try:
+            found: _Found = copies.measure(way, direction == "down")
+        except Exception as error:
+            found = {"error": f"{type(error).__name__}: {error}"[:200]}
+        answer(json.dumps(found))
 
 
 class Copies:
@@ -201,9 +213,10 @@ class Copies:
         self._device = hamr.Buffer(shape, "i4", "cuda", fill=1, stream=self._ours)
         self._pinned = hamr.Buffer(shape, "i4", "cuda_host", fill=1, stream=self._ours)
         chance = np.random.default_rng(1)
-        self._to, self._of = (
-            hamr.array(chance.permutation(2 * BLOCKS)[:BLOCKS], device="cuda") for _ in range(2)
-        )
+        indices = [chance.permutation(2 * BLOCKS)[:BLOCKS] for _ in range(2)]
+        self._to, self._of = (hamr.array(i, device="cuda") for i in indices)
+        self._indices = [i.tolist() for i in indices]
+        self._batches: dict[bool, Callable[[], None]] = {}
         self._there = torch.ones(BLOCKS * SIZE, dtype=torch.uint8, device="cuda")
         self._here = torch.ones(BLOCKS * SIZE, dtype=torch.uint8, pin_memory=True)
         torch.cuda.synchronize()
@@ -212,7 +225,8 @@ class Copies:
 
     def measure(self, way: str, down: bool) -> dict[str, float]:
         """How much slower the products were, and at what rate blocks were copied meanwhile."""
-        copy = partial(self._one if way == "one" else self._blocks, down)
+        ways = {"one": self._one, "batch": self._batch, "blocks": self._blocks}
+        copy = partial(ways[way], down)
         start, stop = self._multiply()
         stop.synchronize()
         alone = start.elapsed_time(stop)
@@ -260,6 +274,15 @@ class Copies:
         to, of = (self._here, self._there) if down else (self._there, self._here)
         with self._torch.cuda.stream(self._copies):
             to.copy_(of, non_blocking=True)
+
+    def _batch(self, down: bool) -> None:
+        if down not in self._batches:
+            ends = self._pinned.ptr, self._device.ptr
+            to, of = ends if down else ends[::-1]
+            pairs = [(to + i * SIZE, of + j * SIZE) for i, j in zip(*self._indices, strict=True)]
+            stream = ctypes.c_void_p(self._copies.cuda_stream)
+            self._batches[down] = batch_of(Driver(), pairs, SIZE, stream)
+        self._batches[down]()
 
     def _blocks(self, down: bool) -> None:
         import hamr
