@@ -76,7 +76,9 @@ def points(monkeypatch, **more):
     lib = groups.Libraries(groups.Settings(1, 256 * KIB, quick=True), load=False)
     for name, value in more.items():
         monkeypatch.setattr(scattered, name, value)
-    made = (item for item in blocks.items(lib, Driver()) if isinstance(item, blocks.BlockPoint))
+    made = (
+        item for item in blocks_beside.items(lib, Driver()) if isinstance(item, blocks.BlockPoint)
+    )
     yield from ((point, way) for point in made for way in point.ways if way.role != "limit")
 
 

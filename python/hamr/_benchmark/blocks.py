@@ -93,14 +93,10 @@ class BlockPoint(Point):
         return super().measure(self._wait, settings)
 
 
-def items(lib: Libraries, driver: Driver) -> Iterator[Any]:
-    """All paths, then what a call costs and what it does to products beside it."""
+def on_device(bed: Bed) -> Iterator[Point]:
+    """All paths that a device is at an end of."""
     import hamr
 
-    from .blocks_beside import beside, enqueued
-
-    bed = Bed(lib, driver)
-    yield from enqueued(bed)
     paths = [
         (TO_PINNED, bed.pinned, bed.device),
         (FROM_PINNED, bed.device, bed.pinned),
@@ -108,16 +104,11 @@ def items(lib: Libraries, driver: Driver) -> Iterator[Any]:
         (FROM_ARRAY, bed.device, bed.array),
         (WITHIN, bed.other, bed.device),
     ]
-    if driver.count > 1:
+    if bed.driver.count > 1:
         hamr.peer_access(0, 1)
         paths.append((ACROSS, bed.on_device(1), bed.device))
     for path, target, source in paths:
         yield from _points(bed, path, target, source)
-    del paths, target, source, bed
-    lib.trim()
-    yield from on_host(lib, driver)
-    lib.trim()
-    yield from beside(lib)
 
 
 def _points(bed: Bed, path: str, target: Side, source: Side) -> Iterator[Point]:

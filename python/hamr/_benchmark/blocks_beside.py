@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from .blocks import Bed, Side, limit_of, of_driver, of_hamr
+from .blocks import Bed, Side, limit_of, of_driver, of_hamr, on_device, on_host
 from .children import Child, answer, told
 from .driver import Driver
 from .groups import KIB, Libraries, Rows, size_text
@@ -33,6 +33,18 @@ GRIDS = "4", "8", "32", "64"
 ONE_COPY = "one page-locked copy after another"
 BATCH = "the driver's cuMemcpyBatchAsync"
 TITLE = f"bf16 products of {SIDE}³ beside blocks of {size_text(SIZE)}"
+
+
+def items(lib: Libraries, driver: Driver) -> Iterator[Any]:
+    """What a call costs, all paths, and products beside copies."""
+    bed = Bed(lib, driver)
+    yield from enqueued(bed)
+    yield from on_device(bed)
+    del bed
+    lib.trim()
+    yield from on_host(lib, driver)
+    lib.trim()
+    yield from beside(lib)
 
 
 def enqueued(bed: Bed) -> Iterator[Rows]:

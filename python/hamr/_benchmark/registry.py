@@ -71,7 +71,7 @@ PARTS = (
     Part("compute", "cuda", "cuda_large:compute", "converting, transposing and filling", 3),
     Part("peers", "cuda", "cuda_large:peers", "from one GPU to another", 2),
     Part("host-copies", "host", "host_copying:on_host", "copies on the host, by size", 25),
-    Part("blocks", "cuda", "blocks:items", "scattered blocks of pools", 80, usual=False),
+    Part("blocks", "cuda", "blocks_beside:items", "scattered blocks of pools", 80, usual=False),
     Part("host-blocks", "host", "blocks:on_host", "the same on the host", 10, usual=False),
     Part("pipeline", "cuda", "pipelines:chains", "a chain of modules", 45, usual=False),
     Part("pygpu", "cuda", "pygpu:items", "kernels and arrays of hamr.pygpu", 6, usual=False),
