@@ -25,7 +25,7 @@ BY_ARRAYS, BY_LISTS = 40, 200  # us until a call returns, at most
 SIDE, PRODUCTS = 8192, 16
 TURNS = 3
 SLOWER = 10  # %, at most, by copies with the default
-LONGER = 1.7  # than the products, of the copies beside them
+IN_FLIGHT = 4  # calls, beside the products
 
 #: The environment variable that says how many blocks of threads copy, and what is tried.
 GRID = "HAMR_COPY_GRID"
@@ -238,24 +238,24 @@ class Copies:
     def measure(self, way: str, down: bool) -> dict[str, float]:
         """How much slower the products were, and at what rate blocks were copied meanwhile."""
         ways = {"one": self._one, "batch": self._batch, "blocks": self._blocks}
-        copy = partial(ways[way], down)
-        start, stop = self._multiply()
-        stop.synchronize()
-        alone = start.elapsed_time(stop)
+        copy, wait = partial(ways[way], down), self._torch.cuda.synchronize
         copy()
-        begun, done = self._copying(copy, 4)
-        self._torch.cuda.synchronize()
-        each = begun.elapsed_time(done[-1]) / len(done)
-        begun, done = self._copying(copy, 2 + int(LONGER * alone / each))
+        self._multiply()  # so that those that are timed find the processors as busy as each other
         start, stop = self._multiply()
-        self._torch.cuda.synchronize()
+        wait()
+        alone = start.elapsed_time(stop)
+        start, stop = self._multiply()
+        done: list[Any] = []
+        while not stop.query():
+            if len(done) >= IN_FLIGHT:
+                done[-IN_FLIGHT].synchronize()
+            copy()
+            done.append(self._event(self._copies))
+        wait()
         took = start.elapsed_time(stop)
-        inside = [start.elapsed_time(event) for event in done]
-        if inside[-1] < took:
-            raise RuntimeError("the copies ended before the products")
-        meanwhile = [at for at in inside if 0 <= at <= took]
+        meanwhile = [at for event in done if (at := start.elapsed_time(event)) <= took]
         if len(meanwhile) < 2:
-            raise RuntimeError("no copy ended while the products went on")
+            raise RuntimeError("no two copies ended while the products went on")
         seconds = (meanwhile[-1] - meanwhile[0]) / 1e3
         rate = (len(meanwhile) - 1) * BLOCKS * SIZE / seconds / 1e9
         return {"slower": (took / alone - 1) * 100, "GBps": rate}
@@ -264,14 +264,6 @@ class Copies:
         event = self._torch.cuda.Event(enable_timing=True)
         event.record(stream)
         return event
-
-    def _copying(self, copy: Callable[[], Any], times: int) -> tuple[Any, list[Any]]:
-        """Enqueue copies; the event before them, and those behind each."""
-        begun, done = self._event(self._copies), []
-        for _ in range(times):
-            copy()
-            done.append(self._event(self._copies))
-        return begun, done
 
     def _multiply(self) -> tuple[Any, Any]:
         """Enqueue the products; the events before and behind them."""
