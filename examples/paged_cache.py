@@ -141,10 +141,10 @@ class Products:
         if self.library == "torch":
             self.stream = self.kit.cuda.Stream()
             make = {"device": "cuda", "dtype": self.kit.bfloat16}
-            self.a, self.b = (self.kit.ones(8192, 8192, **make) for _ in range(2))
+            self.a, self.b = (self.kit.randn(8192, 8192, **make) for _ in range(2))
         elif self.library == "cupy":
             self.stream = self.kit.cuda.Stream(non_blocking=True)
-            self.a, self.b = (self.kit.ones((8192, 8192), "f2") for _ in range(2))
+            self.a, self.b = (self.kit.random.rand(8192, 8192).astype("f2") for _ in range(2))
         else:
             self.thread = ThreadPoolExecutor(1)
             self.a, self.b = (np.ones((256, 256), "f4") for _ in range(2))
