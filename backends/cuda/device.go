@@ -37,6 +37,7 @@ type device struct {
 	context *atomic.Uintptr
 	pool    atomic.Uintptr // CUmemoryPool
 	reused  atomic.Pointer[pool.Pool]
+	parked  parked // of pool
 
 	limited  atomic.Bool  // by LimitPool
 	limit    atomic.Int64 // bytes, or pool.NoLimit

@@ -94,6 +94,10 @@ func (b *poolFloor) trimDevice(d *device) error {
 		}
 	}
 	if handle := d.pool.Load(); handle != 0 {
+		//mutate:skip memory that is parked is not given back
+		if err := b.unpark(d); err != nil {
+			return err
+		}
 		return b.trim(d, handle)
 	}
 	return nil

@@ -76,6 +76,9 @@ func (b *memoryFloor) allocateFromPool(r backends.Request) (backends.Address, er
 	if err != nil {
 		return 0, err
 	}
+	if at, ok := b.AllocateAtOnce(r); ok {
+		return at, nil
+	}
 	if d, _ := b.device(r.Device); d.limited.Load() {
 		d.limiting.Lock()
 		defer d.limiting.Unlock()
@@ -152,6 +155,9 @@ func (b *memoryFloor) freeToPool(at backends.Region, s backends.Stream) error {
 	err := b.call(b.driver.MemFreeInStreamOrder, uintptr(at.Address), b.native(s))
 	if d, failed := b.device(at.Device); failed == nil {
 		d.freed.Store(true)
+		if err == nil && shared(s) == legacyStream {
+			err = b.freeParked(d, d.parked.superseded())
+		}
 	}
 	return err
 }
@@ -165,6 +171,8 @@ func (b *memoryFloor) Locate(at backends.Address) (backends.Location, error) {
 	var p *pool.Pool
 	switch {
 	case err != nil || b.extents.locate(&found):
+	case found.Allocator == b.dialect.Allocators.Ordered && b.devices[found.Device].parked.has(at):
+		return nowhere(at), nil // it was freed
 	case found.Allocator == b.dialect.Allocators.Plain:
 		p = b.devices[found.Device].reused.Load()
 	case found.Allocator == b.dialect.Allocators.Pinned:

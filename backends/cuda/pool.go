@@ -96,6 +96,11 @@ func (b *poolFloor) makePool(v *visit, d *device) (uintptr, error) {
 		_ = b.call(b.driver.MemPoolDestroy, pool)
 		return 0, err
 	}
+	if !b.withoutReuse && !b.checksReuse && !b.sharedPools {
+		d.parked.mu.Lock()
+		d.parked.most = int(min(threshold, math.MaxInt64) / parkedShare)
+		d.parked.mu.Unlock()
+	}
 	d.pool.Store(pool)
 	return pool, nil
 }

@@ -25,7 +25,7 @@ func (b *stagingFloor) Pools() (list []backends.PoolStatistics) {
 				Limit: d.limitNow(&b.poolFloor)})
 		}
 		if d.pool.Load() != 0 {
-			reserved, used := b.ofDriver(d, reservedNow), b.ofDriver(d, usedNow)
+			reserved, used := b.ofDriver(d, reservedNow), b.ofDriver(d, usedNow)-d.parked.hold()
 			list = append(list, backends.PoolStatistics{Allocator: b.dialect.Allocators.Ordered, Device: d.number,
 				Limit:   d.limitNow(&b.poolFloor),
 				Current: int64(used), Peak: int64(b.ofDriver(d, reservedMost)), Cached: int64(max(reserved-used, 0))})
@@ -79,6 +79,9 @@ func (b *stagingFloor) LimitPool(a backends.Allocator, number int, bytes int64) 
 		d.limited.Store(bytes != backends.DefaultLimit)
 		d.limit.Store(bytes)
 		limit, err := b.limitOf(d)
+		if err == nil {
+			err = b.unpark(d) // which would count against the limit
+		}
 		if err != nil {
 			return err
 		}

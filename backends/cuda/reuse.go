@@ -105,12 +105,19 @@ func (b *poolFloor) freePlain(at backends.Region, size int, s backends.Stream) e
 	return b.freeHere(at, b.driver.MemFree)
 }
 
-// AllocateAtOnce hands out plain memory that the pool has on a lasting stream.
+// AllocateAtOnce hands out plain memory that the pool has on a lasting stream, or what is parked.
 func (b *poolFloor) AllocateAtOnce(r backends.Request) (backends.Address, bool) {
-	if r.Allocator != b.dialect.Allocators.Plain || r.Zero || r.Device < 0 || r.Device >= len(b.devices) {
+	if r.Zero || r.Device < 0 || r.Device >= len(b.devices) {
 		return 0, false
 	}
-	p := b.devices[r.Device].reused.Load()
+	d := b.devices[r.Device]
+	if r.Allocator == b.dialect.Allocators.Ordered && shared(r.Stream) == legacyStream {
+		return d.parked.take(r.Size)
+	}
+	if r.Allocator != b.dialect.Allocators.Plain {
+		return 0, false
+	}
+	p := d.reused.Load()
 	if p == nil {
 		return 0, false
 	}
@@ -118,11 +125,18 @@ func (b *poolFloor) AllocateAtOnce(r backends.Request) (backends.Address, bool) 
 }
 
 // FreeAtOnce takes it back.
-func (b *poolFloor) FreeAtOnce(at backends.Region, _ int, s backends.Stream) bool {
-	if at.Allocator != b.dialect.Allocators.Plain || b.checksReuse || at.Device < 0 || at.Device >= len(b.devices) {
+func (b *poolFloor) FreeAtOnce(at backends.Region, size int, s backends.Stream) bool {
+	if b.checksReuse || at.Device < 0 || at.Device >= len(b.devices) {
 		return false
 	}
-	p := b.devices[at.Device].reused.Load()
+	d := b.devices[at.Device]
+	if at.Allocator == b.dialect.Allocators.Ordered {
+		return d.park(parkedBlock{at.Address, size}, s)
+	}
+	if at.Allocator != b.dialect.Allocators.Plain {
+		return false
+	}
+	p := d.reused.Load()
 	return p != nil && p.GiveBackAtOnce(at.Address, shared(s))
 }
 

@@ -121,14 +121,20 @@ def test_the_core_is_seen_to_be_called(emulator):
 
 @pytest.mark.skipif(not driver.POOLED, reason="HAMR_CUDA_POOL=0")
 @pytest.mark.parametrize("nbytes", [1024, 65536])
-def test_memory_that_was_freed_is_taken_without_the_driver(emulator, nbytes):
+@pytest.mark.parametrize("allocator", ["cuda", "cuda_async"])
+def test_memory_that_was_freed_is_taken_without_the_driver(emulator, allocator, nbytes):
+    if allocator == "cuda_async" and SPOILT:
+        calls = {"cuCtxGetCurrent": 2, "cuMemAllocFromPoolAsync": 1, "cuMemFreeAsync": 1}
+    else:
+        calls = SPOILT
+
     def pair(**options):
-        hamr.Buffer(nbytes, "u1", "cuda", **options)
+        hamr.Buffer(nbytes, "u1", allocator, **options)
 
     pair()
-    assert emulator.count_calls(pair) == CURRENT | SPOILT
+    assert emulator.count_calls(pair) == CURRENT | calls
     pair(device=0)
-    assert emulator.count_calls(lambda: hamr.Buffer(nbytes, "u1", device=0)) == SPOILT
+    assert emulator.count_calls(lambda: pair(device=0)) == calls
 
 
 def others_run(run, calls=100) -> bool:

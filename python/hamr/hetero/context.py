@@ -11,7 +11,7 @@ from .._base.errors import Error
 from .._base.stream_blocks import current, without
 from .._native import ScopedContext
 from . import cached_streams
-from .completion import completed
+from .completion import soon_completed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ async def _done(context: ScopedContext) -> None:
     """Wait for all work that was enqueued on the stream so far."""
     point = context.wrap(None)
     with context.suspended():
-        await completed(point)
+        await soon_completed(point)
 
 
 @contextmanager

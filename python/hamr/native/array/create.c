@@ -49,7 +49,7 @@ static int creation_is_long(const hamr_array *array, const hamr_functions *funct
 
 /* Whether the core may have memory that was given back, for which nobody is waited. */
 static int may_be_there(const hamr_array *array) {
-    return memory_kind(array->allocator) == HAMR_DEVICE_ONLY && !is_ordered(array->allocator) && !array->stream;
+    return memory_kind(array->allocator) == HAMR_DEVICE_ONLY && !array->stream;
 }
 
 int create_draft(Draft *draft, void *value, int32_t value_element) {

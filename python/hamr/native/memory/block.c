@@ -34,8 +34,8 @@ static int release_is_long(const Block *block) {
 
 /* Whether the core may keep the memory for who asks next. */
 static int may_be_kept(const Block *block) {
-    return !block->used_anywhere && !block->reused_in_order &&
-        memory_kind(block->memory.allocator) == HAMR_DEVICE_ONLY && !is_ordered(block->memory.allocator);
+    return !block->owner && !block->share && !block->used_anywhere && !block->reused_in_order &&
+        memory_kind(block->memory.allocator) == HAMR_DEVICE_ONLY;
 }
 
 PyTypeObject *block_type;
@@ -143,13 +143,13 @@ static void block_release(Block *block) {
     if (counted) --*counted;
     block->memory.token = 0;
     if (token && block->memory.generation == core_generation && functions) {
-        int is_long = release_is_long(block);
+        int is_long = release_is_long(block), kept = may_be_kept(block);
         stacks_note();
         int waits = waits_for_all(block);
         if (waits) functions->release_after(token, HAMR_EVERY_STREAM);
         block->owner = NULL; /* comes back through owner_finished */
         if (block->used_by_default && !block->used_anywhere) functions->release_after(token, LEGACY_STREAM);
-        if (is_long && !waits && !block->share && may_be_kept(block) && functions->release_at_once(token)) {
+        if (kept && !waits && functions->release_at_once(token)) {
             /* Nobody had to be waited for. */
         } else if (is_long) {
             Py_BEGIN_ALLOW_THREADS
