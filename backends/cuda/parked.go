@@ -1,8 +1,8 @@
 package cuda
 
 import (
-	"errors"
 	"sync"
+	"sync/atomic"
 
 	"hamr/backends"
 )
@@ -65,26 +65,27 @@ func (p *parked) has(at backends.Address) bool {
 	return false
 }
 
-// park keeps a block that is given back on a stream, unless it is for the driver.
-func (d *device) park(block parkedBlock, s backends.Stream) bool {
-	p := &d.parked
+// put keeps a block that is given back, unless it is for the driver.
+func (p *parked) put(block parkedBlock, limited *atomic.Bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	//mutate:replace memory is handed out before the stream has come to its release
-	//mutate:with shared(s) != legacyStream => false
-	if shared(s) != legacyStream || block.size <= 0 || block.size > p.most {
+	//mutate:replace memory is parked beyond a limit
+	//mutate:with limited.Load() => false
+	if block.size <= 0 || block.size > p.most || limited.Load() {
 		return false
 	}
-	//mutate:never memory is parked beyond a limit
-	if d.limited.Load() {
-		return false
+	p.full = len(p.blocks) == mostParked || p.bytes+block.size > p.most
+	if !p.full {
+		p.keep(block)
 	}
-	if p.full = len(p.blocks) == mostParked || p.bytes+block.size > p.most; p.full {
-		return false
+	return !p.full
+}
+
+func (p *parked) keep(blocks ...parkedBlock) {
+	for _, block := range blocks {
+		p.blocks = append(p.blocks, block)
+		p.bytes += block.size
 	}
-	p.blocks = append(p.blocks, block)
-	p.bytes += block.size
-	return true
 }
 
 // superseded returns the oldest block for the driver, if another one had no room.
@@ -108,39 +109,8 @@ func (p *parked) taken() []parkedBlock {
 }
 
 // back keeps what the driver would not take.
-func (p *parked) back(block parkedBlock) {
+func (p *parked) back(blocks ...parkedBlock) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.blocks = append(p.blocks, block)
-	p.bytes += block.size
-}
-
-// unpark gives the driver what is parked of a device.
-func (b *poolFloor) unpark(d *device) error {
-	blocks := d.parked.taken()
-	if len(blocks) == 0 {
-		return nil
-	}
-	v, err := b.enter(d.number, legacyStream)
-	if err != nil {
-		for _, block := range blocks {
-			d.parked.back(block)
-		}
-		return err
-	}
-	defer v.leave()
-	return b.freeParked(d, blocks)
-}
-
-// freeParked gives blocks to the driver in the context that is entered.
-func (b *poolFloor) freeParked(d *device, blocks []parkedBlock) (failed error) {
-	for _, block := range blocks {
-		err := b.call(b.driver.MemFreeInStreamOrder, uintptr(block.at), b.native(legacyStream))
-		if err != nil {
-			d.parked.back(block)
-			failed = errors.Join(failed, err)
-		}
-	}
-	d.freed.Store(true)
-	return failed
+	p.keep(blocks...)
 }

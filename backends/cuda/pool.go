@@ -161,3 +161,31 @@ func (b *poolFloor) poolHandles(d *device) (int32, error) {
 	}
 	return byDescriptor, err
 }
+
+// unpark gives the driver what is parked of a device.
+func (b *poolFloor) unpark(d *device) error {
+	blocks := d.parked.taken()
+	if len(blocks) == 0 {
+		return nil
+	}
+	v, err := b.enter(d.number, legacyStream)
+	if err != nil {
+		d.parked.back(blocks...)
+		return err
+	}
+	defer v.leave()
+	return b.freeParked(d, blocks)
+}
+
+// freeParked gives blocks to the driver in the context that is entered.
+func (b *poolFloor) freeParked(d *device, blocks []parkedBlock) (failed error) {
+	for _, block := range blocks {
+		err := b.call(b.driver.MemFreeInStreamOrder, uintptr(block.at), b.native(legacyStream))
+		if err != nil {
+			d.parked.back(block)
+			failed = errors.Join(failed, err)
+		}
+		d.freed.Store(true)
+	}
+	return failed
+}

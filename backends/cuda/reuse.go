@@ -131,7 +131,9 @@ func (b *poolFloor) FreeAtOnce(at backends.Region, size int, s backends.Stream) 
 	}
 	d := b.devices[at.Device]
 	if at.Allocator == b.dialect.Allocators.Ordered {
-		return d.park(parkedBlock{at.Address, size}, s)
+		//mutate:replace memory is handed out before the stream has come to its release
+		//mutate:with shared(s) == legacyStream => true
+		return shared(s) == legacyStream && d.parked.put(parkedBlock{at.Address, size}, &d.limited)
 	}
 	if at.Allocator != b.dialect.Allocators.Plain {
 		return false
