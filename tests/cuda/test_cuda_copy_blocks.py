@@ -41,9 +41,7 @@ def test_each_call_fails_once(emulator):
 
 def pool(allocator="cuda", first=0, stream=None, transfer="async"):
     values = np.arange(BLOCKS * N, dtype="f4").reshape(BLOCKS, N) + first
-    return hamr.Buffer(
-        values.shape, "f4", allocator, data=values, stream=stream, transfer=transfer
-    )
+    return hamr.Buffer(values.shape, "f4", allocator, data=values, stream=stream, transfer=transfer)
 
 
 def values_of(first=0):
@@ -78,9 +76,13 @@ def test_an_index_out_of_range_on_a_device(to, of):
     destination, source = pool(to), pool(of, 1000)
     good, bad = (hamr.Buffer(3, "i8", "cuda", data=np.array(n)) for n in ([1, 2, 3], [4, 16, 5]))
     for indices, name in (((bad, good), "destination_index"), ((good, bad), "source_index")):
-        with pytest.raises(IndexError, match=rf"{name}\[1\] is 16: accepted is -16 … 15"):
+
+        def act(indices=indices):
             hamr.copy_blocks(destination, indices[0], source, indices[1])
             destination.synchronize()
+
+        with pytest.raises(IndexError, match=rf"{name}\[1\] is 16: accepted is -16 … 15"):
+            act()
         assert np.array_equal(destination.get(), values_of())
     hamr.copy_blocks(destination, good, source, good)
     want = values_of()

@@ -111,7 +111,8 @@ class Blocks:
                 for buffer in to:
                     buffer.synchronize()
         except IndexError as error:
-            assert wrong and "_index[" in str(error), error
+            if not wrong or "_index[" not in str(error):
+                raise
             return
         assert not wrong, "an index out of range is no error"
         for target, source in loop:

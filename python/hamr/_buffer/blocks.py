@@ -108,5 +108,7 @@ def _index(name: str, index: Any, stream: Any) -> _native.Array:
         raise TypeError(f"{name} is {short(index)}: {_INDICES}") from None
     except OverflowError:
         at = next(k for k, i in enumerate(index) if not -(2**63) <= i < 2**63)
-        raise IndexError(f"{name}[{at}] is {index[at]}: accepted is the number of a block") from None
+        raise IndexError(
+            f"{name}[{at}] is {index[at]}: accepted is the number of a block"
+        ) from None
     return buffer(numbers)

@@ -59,7 +59,9 @@ def faults():
                 hamr.copy_blocks(to, index[0], given, index[1], transfer="sync")
 
             def check(to=to, given=given, act=act, name=name):
-                want, source = (np.array(x.get() if isinstance(x, hamr.Buffer) else x) for x in (to, given))
+                want, source = (
+                    np.array(x.get() if isinstance(x, hamr.Buffer) else x) for x in (to, given)
+                )
                 want[numbers[0]] = source[numbers[1]]
                 act()
                 found = to.get() if isinstance(to, hamr.Buffer) else to

@@ -20,6 +20,7 @@ from tests.cuda.makers import maker
 from tests.support.in_threads import in_threads
 from tests.support.random_many import Lists
 
+
 def walk(seed, steps):
     """Lists of copies beside NumPy's loop."""
     for step in range(steps):
