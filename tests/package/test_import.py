@@ -351,7 +351,8 @@ def test_the_parts_are_small():
     # Of which hints for what users of other libraries write are 14_000, and refusals of what
     # carries more than elements 6_000.
     # What a pickle becomes that cannot be opened is 2_500, and what it may say 1_000.
-    assert sizes[""] < 361_500
+    # Copies of scattered blocks are 5_000.
+    assert sizes[""] < 366_500
     # Of which the store's are 35_000, shares' 22_000, pools' of libraries 7_000, pygpu's 6_000 and
     # libraries' loops 5_000.
     assert sizes["_benchmark"] < 232_000
