@@ -4,6 +4,9 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 
 	"hamr/backends"
 	"hamr/gobuffer/internal/order"
@@ -16,6 +19,10 @@ type blockFault struct {
 	looks []backends.BlockFailure
 	name  func(*backends.BadIndex) error
 	once  sync.Once
+
+	problem error
+	told    atomic.Bool
+	thread  int // that enqueued the copies
 }
 
 func (f *blockFault) Wait() error {
@@ -34,16 +41,27 @@ func (f *blockFault) Done() (bool, error) {
 }
 
 // found returns once what the device has found.
-func (f *blockFault) found() (err error) {
+func (f *blockFault) found() error {
+	if err := f.look(); err != nil && !f.told.Swap(true) {
+		return err
+	}
+	return nil
+}
+
+// look asks the device once.
+func (f *blockFault) look() error {
 	f.once.Do(func() {
 		for _, look := range f.looks {
-			if bad := look(); bad != nil && err == nil {
-				err = f.name(bad)
+			if bad := look(); bad != nil && f.problem == nil {
+				f.problem = f.name(bad)
 			}
 		}
 	})
-	return err
+	return f.problem
 }
+
+// mostBlockFaults is how many copies are kept that may tell their thread of an index.
+const mostBlockFaults = 256
 
 // blockFaults are those that nobody has looked at, perhaps, the oldest first.
 type blockFaults struct {
@@ -51,20 +69,42 @@ type blockFaults struct {
 	list  []*blockFault
 }
 
-// sweep returns what is known of copies that are over.
+// add keeps f for the calling thread's next sweep. It lets go of the oldest where there are too many, as of threads
+// that have ended.
+func (f *blockFaults) add(fault *blockFault) (err error) {
+	fault.thread = unix.Gettid()
+	fault.Retain()
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.list = append(f.list, fault)
+	if len(f.list) > mostBlockFaults {
+		err = f.list[0].Release()
+		f.list = slices.Delete(f.list, 0, 1)
+	}
+	return err
+}
+
+// sweep returns what is known of the calling thread's copies that are over. Other threads have their errors themselves.
 func (f *blockFaults) sweep() (err error) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	for len(f.list) > 0 && err == nil {
-		first := f.list[0]
-		done, failed := first.Event.Done()
-		if failed != nil || !done {
-			return nil // who waits for it is told
-		}
-		f.list = slices.Delete(f.list, 0, 1)
-		//mutate:replace nobody is told of an index out of range if nobody has waited
-		//mutate:with first.found() => nil
-		err = errors.Join(first.found(), first.Release())
+	if len(f.list) == 0 {
+		return nil
 	}
+	thread := unix.Gettid()
+	f.list = slices.DeleteFunc(f.list, func(each *blockFault) bool {
+		if done, failed := each.Event.Done(); err != nil || failed != nil || !done {
+			return false // who waits for it is told
+		}
+		//mutate:replace a thread is told of another thread's index
+		//mutate:with each.thread != thread => false
+		if each.look() != nil && each.thread != thread {
+			return false
+		}
+		//mutate:replace nobody is told of an index out of range if nobody has waited
+		//mutate:with each.found() => nil
+		err = errors.Join(each.found(), each.Release())
+		return true
+	})
 	return err
 }

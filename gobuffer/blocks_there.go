@@ -93,12 +93,13 @@ func (g *blockCopy) copyByIndicesThere(list *planned, size int, to, from *blockI
 			if len(looks) == 0 {
 				return w, all, nil
 			}
-			return g.watch(w, looks, to, from), all, nil
+			watched, err := g.watch(w, looks, to, from)
+			return watched, all, err
 		})
 }
 
 // watch is the work of copies whose indices a device checks. It takes over the looks.
-func (g *blockCopy) watch(w *order.Work, looks []backends.BlockFailure, to, from *blockIndex) *order.Work {
+func (g *blockCopy) watch(w *order.Work, looks []backends.BlockFailure, to, from *blockIndex) (*order.Work, error) {
 	name := func(bad *backends.BadIndex) error {
 		x, extent := from, g.from.Extent
 		if bad.To {
@@ -108,13 +109,8 @@ func (g *blockCopy) watch(w *order.Work, looks []backends.BlockFailure, to, from
 	}
 	event, err := w.Record()
 	if err != nil {
-		return w // whoever waits for the stream is not told
+		return w, nil // whoever waits for the stream is not told
 	}
 	f := &blockFault{Event: event, looks: looks, name: name}
-	f.Retain()
-	faults := &g.runtime.blockFaults
-	faults.mutex.Lock()
-	faults.list = append(faults.list, f)
-	faults.mutex.Unlock()
-	return w.With(f)
+	return w.With(f), g.runtime.blockFaults.add(f)
 }

@@ -1,6 +1,8 @@
 package gobuffer
 
 import (
+	"golang.org/x/sys/unix"
+
 	"hamr/backends"
 	"hamr/gobuffer/internal/shares"
 )
@@ -35,6 +37,9 @@ func WaitAtReleases(r *Runtime) { r.postponed.Never = true }
 
 // SweepBlocks forgets copies of blocks whose indices nobody has looked at, which are over.
 func SweepBlocks(r *Runtime) {
+	for _, f := range r.blockFaults.list {
+		f.thread = unix.Gettid() // goroutines change threads
+	}
 	for r.blockFaults.sweep() != nil {
 		continue
 	}

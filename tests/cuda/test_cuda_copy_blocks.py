@@ -9,6 +9,7 @@ import pytest
 
 import hamr
 from tests.cuda import driver
+from tests.support.in_threads import in_threads
 from tests.support.processes import launch, scaled
 
 SCRIPT = Path(__file__).parent / "scripts" / "block_copies.py"
@@ -90,17 +91,22 @@ def test_an_index_out_of_range_on_a_device(to, of):
     assert np.array_equal(destination.get(), want)
 
 
-def test_the_next_copy_tells_what_nobody_has_waited_for():
+def test_the_next_copy_of_the_thread_tells_what_nobody_has_waited_for():
     destination, source = pool(), pool("cuda_async", 1000)
+    other = pool("malloc")
     bad = hamr.Buffer(1, "i4", "cuda", data=np.array([77]))
     try:
         hamr.copy_blocks(destination, bad, source, bad)
     except IndexError:
         return  # it was read first
-    destination.close()
-    source.synchronize()
+    with driver.on(0):
+        driver.do("cuCtxSynchronize")
+    in_threads(lambda _: hamr.copy_blocks(other, [0], other, [1]))  # which have no part in it
     with pytest.raises(IndexError, match=r"destination_index\[0\] is 77"):
-        hamr.copy_blocks(source, [0], source, [1])
+        hamr.copy_blocks(other, [2], other, [3])
+    want = values_of()
+    want[0] = want[1]
+    assert np.array_equal(other.get(), want)
     assert np.array_equal(source.get(), values_of(1000))
 
 

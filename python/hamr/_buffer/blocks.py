@@ -48,9 +48,9 @@ def copy_blocks(
 
     An index out of range is an IndexError that names it, and nothing is copied. Indices that a
     device has may be checked there, by work that is enqueued: then the error comes from the next
-    wait for a destination, or from the next call of ``copy_blocks``. Copies that are captured into
-    a graph copy nothing for such indices, without an error. After a DeviceError or OutOfMemory the
-    elements of all destinations are unspecified.
+    wait for one of the arrays, or from the thread's next ``copy_blocks``. Copies that are captured
+    into a graph copy nothing for such indices, without an error. After a DeviceError or OutOfMemory
+    the elements of all destinations are unspecified.
     """
     several = isinstance(destination, (list, tuple))
     if several != isinstance(source, (list, tuple)):
