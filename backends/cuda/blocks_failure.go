@@ -94,3 +94,15 @@ func orAnotherWay(err error) error {
 	}
 	return err
 }
+
+// Trim gives back the reports, too, of copies that are over.
+func (b *copyFloor) Trim() error {
+	b.failures.collect(&b.memoryFloor)
+	return b.memoryFloor.Trim()
+}
+
+// Segments has no reports of copies that are over.
+func (b *copyFloor) Segments() []backends.Segment {
+	b.failures.collect(&b.memoryFloor)
+	return b.memoryFloor.Segments()
+}

@@ -1,6 +1,7 @@
 """copy_blocks with memory of devices: as NumPy's, in order, by indices that a device has, too."""
 
 import ctypes
+import gc
 import sys
 from pathlib import Path
 
@@ -196,3 +197,23 @@ def test_a_capture_is_not_ended(device):
     del stream
     with driver.on(device):
         driver.do("cuStreamDestroy_v2", captured)
+
+
+def lent():
+    """The addresses of what the pools have lent."""
+    gc.collect()
+    hamr.trim()
+    segments = hamr.memory_snapshot().segments
+    return {at for s in segments for at, _, is_lent in s["blocks"] if is_lent}
+
+
+def test_nothing_is_kept_of_copies_whose_indices_a_device_checked():
+    before = lent()
+    destination, source = pool(), pool("cuda", 1000)
+    good = hamr.Buffer(1, "i4", "cuda", data=np.array([7]))
+    for _ in range(3):
+        hamr.copy_blocks(destination, good, source, good)
+    del destination, source, good
+    with driver.on(0):
+        driver.do("cuCtxSynchronize")
+    assert lent() <= before
