@@ -6,7 +6,9 @@ or moves it when it must. ``hamr.buffer(array)`` shares an array's memory,
 ``numpy.asarray(buffer.get_host_accessible())`` shares it with NumPy.
 """
 
-from os import environ
+from _thread import RLock
+from atexit import register
+from os import environ, register_at_fork
 from sys import modules
 
 from . import _base, _native  # noqa: F401 -- raise where hamr does not work, in this order
@@ -235,50 +237,6 @@ __all__ = [
 ]
 
 
-#: The modules of names, which are imported when they are first used. Classes of ``__all__`` that
-#: are not here are errors, and functions are upstream's.
-_LATE = {
-    "Allocator": "_base.allocator",
-    "Buffer": "_buffer.buffers",
-    "Event": "_base.stream",
-    "Handle": "_buffer.handle",
-    "MemoryMisuse": "_diagnostics.checking",
-    "MemoryServer": "_diagnostics.memory_server",
-    "MemorySnapshot": "_diagnostics.snapshots",
-    "SharedHandle": "_buffer.shares",
-    "Stream": "_base.stream",
-    "Transfer": "_base.allocator",
-    "_C_API": "_native",
-    "_rebuild_shared": "_buffer.buffers",
-    "backends": "_diagnostics.report",
-    "buffer": "_buffer.buffers",
-    "check_memory": "_diagnostics.checking",
-    "checked_backends": "_diagnostics.checking",
-    "copy_blocks": "_buffer.blocks",
-    "copy_many": "_buffer.many",
-    "current_device": "_base.cuda_devices",
-    "device": "_base.cuda_devices",
-    "device_of": "_protocols.location",
-    "device_properties": "_base.cuda_devices",
-    "devices": "_diagnostics.report",
-    "from_dlpack": "_buffer.dlpack",
-    "get_include": "_base.headers",
-    "limits": "_diagnostics.pool_limits",
-    "memory_info": "_base.cuda_devices",
-    "memory_snapshot": "_diagnostics.snapshots",
-    "on_out_of_memory": "_base.out_of_memory",
-    "open_shared": "_buffer.opening",
-    "peer_access": "_base.cuda_devices",
-    "record_memory": "_diagnostics.memory_recording",
-    "reset_peaks": "_diagnostics.report",
-    "serve_memory": "_diagnostics.memory_server",
-    "set_limit": "_diagnostics.pool_limits",
-    "set_verbose": "_diagnostics.verbose",
-    "stats": "_diagnostics.report",
-    "track": "_diagnostics.memory_recording",
-    "trim": "_diagnostics.report",
-}
-
 #: Public, but not in ``__all__``: ``from hamr import *`` must not replace NumPy's names in
 #: upstream's scripts.
 _NOT_STARRED = (
@@ -293,7 +251,39 @@ _NOT_STARRED = (
     "zeros",
     "zeros_like",
 )
-_LATE.update(dict.fromkeys(_NOT_STARRED, "_buffer.making"))
+
+#: The modules of names, which are imported when they are first used. Classes of ``__all__`` that
+#: are not here are errors, and functions are upstream's.
+_LATE = {
+    name: module
+    for module, names in {
+        "_native": "_C_API",
+        "_base.allocator": "Allocator Transfer",
+        "_base.cuda_devices": "current_device device device_properties memory_info peer_access",
+        "_base.headers": "get_include",
+        "_base.out_of_memory": "on_out_of_memory",
+        "_base.stream": "Event Stream",
+        "_buffer.blocks": "copy_blocks",
+        "_buffer.buffers": "Buffer _rebuild_shared buffer",
+        "_buffer.dlpack": "from_dlpack",
+        "_buffer.handle": "Handle",
+        "_buffer.making": " ".join(_NOT_STARRED),
+        "_buffer.many": "copy_many",
+        "_buffer.opening": "open_shared",
+        "_buffer.shares": "SharedHandle",
+        "_diagnostics.checking": "MemoryMisuse check_memory checked_backends",
+        "_diagnostics.memory_recording": "record_memory track",
+        "_diagnostics.memory_server": "MemoryServer serve_memory",
+        "_diagnostics.pool_limits": "limits set_limit",
+        "_diagnostics.report": "backends devices reset_peaks stats trim",
+        "_diagnostics.snapshots": "MemorySnapshot memory_snapshot",
+        "_diagnostics.verbose": "set_verbose",
+        "_protocols.location": "device_of",
+    }.items()
+    for name in names.split()
+}
+#: What Buffer's module imports. Finalisers use the names when nothing can be imported any more.
+_WITH_BUFFER = ("_base.allocator", "_base.errors", "_buffer.buffers", "_buffer.handle")
 
 
 if TYPE_CHECKING:
@@ -306,12 +296,18 @@ else:  # hidden: to checkers a __getattr__ would have every name
 
             return core().Version()
         if name in _LATE or name in __all__:
-            rest = "_base.errors" if name[0].isupper() else "_upstream.functions"
-            value = getattr(_imported(_LATE.get(name, rest)), name)
+            place = _place(name)
+            value = getattr(_imported(place), name)
             if getattr(value, "__module__", "").startswith("hamr._"):
                 value.__module__ = __name__  # where users find it
             globals()[name] = value
+            if place == "_buffer.buffers":
+                for other in __all__:
+                    if _place(other) in _WITH_BUFFER and other not in globals():
+                        __getattr__(other)
             return value
+        if name[:2] == "__":
+            raise _unknown(name)
         from ._base.missing_names import missing
 
         raise missing(name)
@@ -320,20 +316,40 @@ else:  # hidden: to checkers a __getattr__ would have every name
 del TYPE_CHECKING
 
 
+def _place(name: "str") -> "str":
+    return _LATE.get(name, "_base.errors" if name[0].isupper() else "_upstream.functions")
+
+
 def _imported(name: "str") -> "Any":
     """One of the package's modules. importlib would take a millisecond to import."""
-    return __import__(name, globals(), None, ("*",), 1)
+    with _loading:
+        return __import__(name, globals(), None, ("*",), 1)
+
+
+def _unknown(name: "str") -> "AttributeError":
+    """The error for what programs ask all of sys.modules for, which must not grow meanwhile."""
+    return AttributeError(f"module 'hamr' has no attribute {name!r}", name=name)
 
 
 class _Moved(type(_native)):  # type: ignore[misc]
     """A module of version 0.2, which its pickles name."""
 
     def __getattr__(self, name: "str") -> "Any":
+        if name[:2] == "__":
+            raise _unknown(name)
         return getattr(_imported(_MOVED[self.__name__]), name)
 
 
 _MOVED = {"hamr.buffer": "_buffer.buffers", "hamr.allocator": "_base.allocator"}
 modules.update({_name: _Moved(_name) for _name in _MOVED})
+
+# A fork waits while another thread loads a module: the child would wait for that thread for ever.
+_loading = RLock()
+register_at_fork(
+    before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release
+)
+# Before the program's own exit handlers, which run first and may use hamr.
+register(_native.end_owners)
 if environ.get("HAMR_MEMORY"):
     from ._diagnostics.memory_server import serve_if_asked
 
@@ -344,7 +360,7 @@ if environ.get("HAMR_CHECK"):
 
     start_if_asked()
     del start_if_asked
-del environ, modules
+del RLock, environ, modules, register, register_at_fork
 
 
 def __dir__() -> list[str]:

@@ -55,7 +55,8 @@ def loaded_by(code):
 def test_import_loads_the_extension_alone():
     """Each module costs a tenth of a millisecond; what a program uses comes with its first use."""
     moved = {"hamr.buffer", "hamr.allocator"}  # version 0.2's, for pickles
-    assert loaded_by("import hamr") == {"hamr", "hamr._base", "hamr._native"} | moved
+    loaded = loaded_by("import hamr") - {"atexit"}  # which is part of the interpreter
+    assert loaded == {"hamr", "hamr._base", "hamr._native"} | moved
 
 
 def test_a_name_loads_what_it_needs():
@@ -351,8 +352,9 @@ def test_the_parts_are_small():
     # Of which hints for what users of other libraries write are 14_000, and refusals of what
     # carries more than elements 6_000.
     # What a pickle becomes that cannot be opened is 2_500, and what it may say 1_000.
+    # What the first use of a name takes in forks, and for finalisers at the end, is 1_000.
     # Copies of scattered blocks are 5_000.
-    assert sizes[""] < 366_500
+    assert sizes[""] < 367_500
     # Of which the store's are 35_000, shares' 22_000, pools' of libraries 7_000, pygpu's 6_000 and
     # libraries' loops 5_000.
     assert sizes["_benchmark"] < 232_000

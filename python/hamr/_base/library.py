@@ -10,7 +10,6 @@ have loaded it, or the child's copy, before.
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 from _thread import RLock
@@ -173,5 +172,4 @@ def _relieve(
 
 _native.set_hooks(load, KINDS)
 _native.set_relief(_relieve)
-atexit.register(_native.end_owners)
 os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
