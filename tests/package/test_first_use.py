@@ -68,3 +68,12 @@ print(sys.modules["hamr.buffer"]._rebuild.__name__)
 """)
         == "_rebuild\n"
     )
+
+
+def test_every_name_is_there_without_docstrings():
+    printed = run_code("""
+import subprocess, sys
+code = "import hamr\\nfor name in dir(hamr): getattr(hamr, name)\\nprint(len(hamr.buffer(b'123')))"
+print(subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True).stdout)
+""")
+    assert printed.split() == ["3"]

@@ -50,7 +50,8 @@ static PyObject *sharing(PyObject *Py_UNUSED(module), PyObject *arguments) {
     const char *signature;
     if (!PyArg_ParseTuple(arguments, "OsU", &function, &signature, &name)) return NULL;
     PyObject *text = PyObject_GetAttrString(function, "__doc__"), *doc = NULL;
-    if (text && text != Py_None) doc = PyUnicode_FromFormat("buffer%s\n--\n\n%U", signature, text);
+    /* python -OO has no docstrings. */
+    if (text) doc = PyUnicode_FromFormat("buffer%s\n--\n\n%V", signature, text == Py_None ? NULL : text, "");
     Py_ssize_t size = 0;
     const char *utf8 = doc ? PyUnicode_AsUTF8AndSize(doc, &size) : NULL;
     char *kept = utf8 ? malloc((size_t)size + 1) : NULL; /* for as long as there are functions of it */
