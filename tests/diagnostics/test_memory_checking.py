@@ -258,3 +258,19 @@ os.close(far)
 assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
 """
     )
+
+
+def test_a_check_may_end_while_its_thread_is_about_to_look():
+    checked("""
+found, failed = hamr._native.found_misuse, []
+threading.excepthook = failed.append
+
+def late():
+    hamr._native.stop_checking()
+    return found()
+
+hamr._native.found_misuse = late
+(watching,) = (thread for thread in threading.enumerate() if thread.name == "hamr check")
+watching.join(20)
+assert not watching.is_alive() and not failed, failed
+""")

@@ -144,7 +144,11 @@ def _watch() -> None:
             core().AnswerStack(number, _stack_of(thread))
         if not asked and _checked == os.getpid():
             with _telling:
-                _warn(_read(_native.found_misuse()))
+                try:
+                    found = _native.found_misuse()
+                except ValueError:  # the check has ended meanwhile
+                    return
+                _warn(_read(found))
 
 
 def _stack_of(native: int) -> int:
