@@ -58,7 +58,9 @@ func (m *Memory) ReleaseAtOnce() bool {
 	//mutate:with !m.uses.OnlyOn(m.backend, m.context(), m.ordered()) => false
 	//mutate:replace memory is given back at once that streams still use which have ended
 	//mutate:with m.every.Load() => false
-	if !plain || m.every.Load() || m.mapping != nil || m.runtime.tracing() || m.runtime.books.watched.Load() != 0 ||
+	//mutate:replace memory of a graph, whose stream has ended, is handed out again without the driver
+	//mutate:with m.left.Load() => false
+	if !plain || m.every.Load() || m.left.Load() || m.mapping != nil || m.runtime.tracing() || m.runtime.books.watched.Load() != 0 ||
 		!m.uses.OnlyOn(m.backend, m.context(), m.ordered()) {
 		return false
 	}

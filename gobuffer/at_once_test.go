@@ -113,3 +113,21 @@ func TestMemoryThatIsNotReleasedAtOnce(t *testing.T) {
 	require.NoError(t, b.DestroyStream(0, other))
 	assert.Zero(t, live(r))
 }
+
+// It may have been taken while its stream was captured, and is a graph's then: the driver alone knows.
+func TestMemoryOfAStreamThatHasEndedIsNotReleasedAtOnce(t *testing.T) {
+	b, r := newReady(t)
+	require.NoError(t, b.Probe())
+	own, err := b.NewStream(0)
+	require.NoError(t, err)
+	o := gobuffer.Options{Allocator: backends.CUDAAsync, Stream: own}
+	m, err := r.NewElements(arrayiface.Uint8, 100, o, gobuffer.Value{})
+	require.NoError(t, err)
+	require.NoError(t, m.Forget(own))
+	require.NoError(t, b.DestroyStream(0, own))
+	b.Finish()
+	assert.False(t, m.ReleaseAtOnce())
+	require.NoError(t, m.Release())
+	require.NoError(t, b.Synchronize(0, 0))
+	assert.Zero(t, live(r))
+}

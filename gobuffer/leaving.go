@@ -149,6 +149,7 @@ func (m *Memory) forget(s backends.Stream) error {
 	}
 	m.asked.Store(0)
 	m.stream.Store(uintptr(instead))
+	m.left.Store(true)
 	return nil
 }
 

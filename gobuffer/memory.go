@@ -31,6 +31,7 @@ type Memory struct {
 	keeps   bool        // temporaries of its elements were kept; for who drops the last reference
 	every   atomic.Bool // its release waits for all streams of the device
 	retired bool        // it counts as freed
+	left    atomic.Bool // the stream that it was made for has ended
 	library Library
 	booked  uint32 // books.epoch in which its bytes were booked; guarded by books.mutex
 	refs    atomic.Int64
