@@ -16,9 +16,9 @@ import (
 // other. Waits happen once, at the end, as the destinations' modes say.
 //
 // All is checked before anything is copied: the error of an index out of range is an *ArgumentError that names it.
-// Where a device checks indices that it has, nothing is copied then. Who waits for one of the arrays gets that error,
-// else the calling thread's next CopyBlocks. While the stream is captured into a graph, nobody gets it. After another error of a
-// device, the elements of all destinations are unspecified.
+// Where a device checks indices that it has, nothing is copied then. Who waits for a destination gets that error, else
+// the calling thread's next CopyBlocks. While the stream is captured into a graph, nobody gets it. After another error
+// of a device, the elements of all destinations are unspecified.
 func CopyBlocks(destinations []*Array, destinationIndex *Array, sources []*Array, sourceIndex *Array) error {
 	list, err := blockPairs(destinations, sources)
 	if err != nil {

@@ -154,8 +154,8 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 	})
 }
 
-// enqueueTogether is piece.enqueue for pairs of one lot, and more that is read with them. move returns what is
-// recorded, too. Nothing is waited for. After errors.ErrUnsupported nothing is enqueued.
+// enqueueTogether is piece.enqueue for pairs of one lot, and more that is read with them. move returns, too, what is
+// recorded for the targets. Nothing is waited for. After errors.ErrUnsupported nothing is enqueued.
 func enqueueTogether(
 	side piece, list []*pair, more []piece, move func(*order.Work) (*order.Work, backends.Progress, error),
 ) (err error) {
@@ -204,7 +204,7 @@ func enqueueTogether(
 			return err
 		}
 	}
-	w, left, err := move(w)
+	written, left, err := move(w)
 	if side.memory.streams == nil || errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
@@ -225,7 +225,7 @@ func enqueueTogether(
 		}
 		if !stopped || p.dst.memory.kind != backends.Pageable {
 			//mutate:remove nobody waits for the writers of many copies' destinations
-			err = errors.Join(err, p.dst.markShared(w, before[2*i+1]))
+			err = errors.Join(err, p.dst.markShared(written, before[2*i+1]))
 		}
 	}
 	for i, p := range more {
@@ -234,7 +234,7 @@ func enqueueTogether(
 			err = errors.Join(err, p.markShared(w, also[i]))
 		}
 	}
-	return errors.Join(err, order.Works{w}.LetGo())
+	return errors.Join(err, order.Works{written}.LetGo())
 }
 
 // markShared is mark by a work that others mark, too.

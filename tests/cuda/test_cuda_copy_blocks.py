@@ -111,6 +111,22 @@ def test_the_next_copy_of_the_thread_tells_what_nobody_has_waited_for():
     assert np.array_equal(source.get(), values_of(1000))
 
 
+def test_the_index_and_the_source_may_go_before_anybody_waits(emulator):
+    """Their release waits for the copy, and leaves its error to who waits for the destination."""
+    destination = pool()
+    array = driver.Array(np.array([1, 77], "i8"))
+    hamr.copy_blocks(destination, array, driver.Array(values_of(1000)), [0, 1])
+    with pytest.raises(IndexError, match=r"destination_index\[1\] is 77"):
+        destination.synchronize()
+    source = hamr.buffer(driver.Array(values_of(1000)))
+    hamr.copy_blocks(destination, array, source, [0, 1])
+    source.synchronize()
+    source.close()
+    with pytest.raises(IndexError, match=r"destination_index\[1\] is 77"):
+        destination.synchronize()
+    assert np.array_equal(destination.get(), values_of())
+
+
 def test_producers_of_indices_are_waited_for(device):
     """A foreign stream writes the numbers."""
     stream = driver.Stream(device)
