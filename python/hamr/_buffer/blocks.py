@@ -48,9 +48,9 @@ def copy_blocks(
 
     An index out of range is an IndexError that names it, and nothing is copied. Indices that a
     device has may be checked there, by work that is enqueued: then the error comes from the next
-    wait for one of the arrays, or from the thread's next ``copy_blocks``. Copies that are captured
-    into a graph copy nothing for such indices, without an error. After a DeviceError or OutOfMemory
-    the elements of all destinations are unspecified.
+    wait for a destination, or from the thread's next ``copy_blocks``. Copies that are captured into
+    a graph copy nothing for such indices, without an error. After a DeviceError or OutOfMemory the
+    elements of all destinations are unspecified.
     """
     several = isinstance(destination, (list, tuple))
     if several != isinstance(source, (list, tuple)):
@@ -99,6 +99,7 @@ def _index(name: str, index: Any, stream: Any) -> _native.Array:
             raise TypeError(f"{name} is {short(index)}: {_INDICES}")
         return _one(name, index, stream)
     from array import array
+    from operator import index as int_of
 
     if bool in set(map(type, index)):
         raise TypeError(f"{name} has booleans: {_INDICES}")
@@ -107,8 +108,7 @@ def _index(name: str, index: Any, stream: Any) -> _native.Array:
     except TypeError:
         raise TypeError(f"{name} is {short(index)}: {_INDICES}") from None
     except OverflowError:
-        at = next(k for k, i in enumerate(index) if not -(2**63) <= i < 2**63)
-        raise IndexError(
-            f"{name}[{at}] is {index[at]}: accepted is the number of a block"
-        ) from None
+        numbered = enumerate(map(int_of, index))
+        at, i = next((k, i) for k, i in numbered if not -(2**63) <= i < 2**63)
+        raise IndexError(f"{name}[{at}] is {i}: accepted is the number of a block") from None
     return buffer(numbers)
