@@ -104,10 +104,10 @@ func (g *blockCopy) copyLot(key blockLot, list *planned) (err error) {
 func (g *blockCopy) way(p *pair, size int, flat bool) blockWay {
 	dst, src := p.dst, p.src
 	switch {
-	case dst.layout.OverlapsItself():
-		return blocksByPairs
 	case g.meets(p):
 		return blocksMade
+	case dst.layout.OverlapsItself():
+		return blocksByPairs
 	case dst.maps() || src.maps():
 		return blocksByPairs
 	case dst.onHost() && src.onHost() && !p.managedBlocks():

@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view as sliding
 
 import hamr
 from tests.support.processes import scaled
@@ -62,6 +63,17 @@ def test_all_is_read_before_it_is_written():
     assert b.get().tolist() == [1, 2, 3, 0]
     hamr.copy_blocks([b[:3], b[1:]], [0, 1], [b[1:], b[:3]], [0, 1])
     assert b.get().tolist() == [2, 2, 3, 0], "one after the other"
+
+
+def test_all_is_read_before_blocks_that_overlap_each_other_are_written():
+    found, want = np.arange(10), np.arange(10)
+    for array in (found, want):
+        to, of = (sliding(a, 3, writeable=True) for a in (array, array[2:]))
+        if array is found:
+            hamr.copy_blocks(to, [0, 1, 2, 3], of, [0, 3, 1, 2])
+        else:
+            to[[0, 1, 2, 3]] = of[[0, 3, 1, 2]]
+    assert found.tolist() == want.tolist()
 
 
 def test_blocks_are_broadcast():
