@@ -29,19 +29,19 @@ func (f *blockFault) Wait() error {
 	if err := f.Event.Wait(); err != nil {
 		return err
 	}
-	return f.found()
+	return f.Found()
 }
 
 func (f *blockFault) Done() (bool, error) {
 	done, err := f.Event.Done()
 	if done && err == nil {
-		err = f.found()
+		err = f.Found()
 	}
 	return done && err == nil, err
 }
 
-// found returns once what the device has found.
-func (f *blockFault) found() error {
+// Found returns once what the device has found.
+func (f *blockFault) Found() error {
 	if err := f.look(); err != nil && !f.told.Swap(true) {
 		return err
 	}
@@ -102,8 +102,8 @@ func (f *blockFaults) sweep() (err error) {
 			return false
 		}
 		//mutate:replace nobody is told of an index out of range if nobody has waited
-		//mutate:with each.found() => nil
-		err = errors.Join(each.found(), each.Release())
+		//mutate:with each.Found() => nil
+		err = errors.Join(each.Found(), each.Release())
 		return true
 	})
 	return err

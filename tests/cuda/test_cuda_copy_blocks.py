@@ -127,6 +127,19 @@ def test_the_index_and_the_source_may_go_before_anybody_waits(emulator):
     assert np.array_equal(destination.get(), values_of())
 
 
+@pytest.mark.parametrize(
+    "reads", [lambda b: b.get(), lambda b: b[3:5].get(), lambda b: b.get_host_accessible()]
+)
+def test_who_reads_the_destination_is_told(emulator, reads):
+    destination, source = pool(), pool("cuda", 1000)
+    bad = hamr.Buffer(2, "i8", "cuda", data=np.array([1, 77]))
+    emulator.finish()
+    hamr.copy_blocks(destination, bad, source, [0, 1])
+    with pytest.raises(IndexError, match=r"destination_index\[1\] is 77"):
+        reads(destination)
+    assert np.array_equal(destination.get(), values_of())
+
+
 def test_producers_of_indices_are_waited_for(device):
     """A foreign stream writes the numbers."""
     stream = driver.Stream(device)

@@ -6,12 +6,19 @@ import (
 	"hamr/backends"
 )
 
-// Done forgets works that are over.
-func (u *Uses) Done(over Works) error {
+// Done forgets works that are over. The error is what their tickets have found, if nobody has waited for these.
+func (u *Uses) Done(over Works) (failed error) {
 	if len(over) == 0 {
 		return nil
 	}
-	return u.Replace(over, nil)
+	for _, w := range over {
+		if t, ok := w.Ticket.(interface{ Found() error }); ok {
+			//mutate:replace who reads blocks is not told that they were not copied
+			//mutate:with t.Found() => nil
+			failed = errors.Join(failed, t.Found())
+		}
+	}
+	return errors.Join(failed, u.Replace(over, nil))
 }
 
 // Settle waits until no recorded work touches the memory any more. What could not be waited for stays recorded.
