@@ -60,8 +60,8 @@ func (m *Memory) ReleaseAtOnce() bool {
 	//mutate:with m.every.Load() => false
 	//mutate:replace memory of a graph, whose stream has ended, is handed out again without the driver
 	//mutate:with m.left.Load() => false
-	if !plain || m.every.Load() || m.left.Load() || m.mapping != nil || m.runtime.tracing() || m.runtime.books.watched.Load() != 0 ||
-		!m.uses.OnlyOn(m.backend, m.context(), m.ordered()) {
+	if !plain || m.every.Load() || m.left.Load() || m.mapping != nil || m.runtime.tracing() ||
+		m.runtime.books.watched.Load() != 0 || !m.uses.OnlyOn(m.backend, m.context(), m.ordered()) {
 		return false
 	}
 	if !m.atOnce.FreeAtOnce(m.region, m.Size(), m.ordered()) {

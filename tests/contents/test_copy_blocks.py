@@ -105,7 +105,11 @@ X = np.ones((2, 2))
         (lambda b: (b, [0, 2], X, [0, 1]), IndexError, r"destination_index\[1\] is 2: .* -2 … 1"),
         (lambda b: (b, [0, 1], X, [-3, 1]), IndexError, r"source_index\[0\] is -3: .* -2 … 1"),
         (lambda b: (b, [2**70], X, [1]), IndexError, r"destination_index\[0\] is 1180591620717"),
-        (lambda b: (b, [0, Number()], X, [1, 1]), IndexError, r"destination_index\[1\] is 11805916"),
+        (
+            lambda b: (b, [0, Number()], X, [1, 1]),
+            IndexError,
+            r"destination_index\[1\] is 11805916",
+        ),
         (lambda b: (b, [1.0], X, [1]), TypeError, r"destination_index is \[1.0\]: accepted is a l"),
         (lambda b: (b, [True], X, [1]), TypeError, "destination_index has booleans: accepted is"),
         (lambda b: (b, np.ones(2), X, [1]), TypeError, "destination_index is of type float64: ac"),
