@@ -115,9 +115,7 @@ func (x *blockWalk) step(somewhere []place) {
 		var read []int
 		if wrong < 0 {
 			for k := range n {
-				for _, e := range atFrom((si[k] + s.Layout().Shape[0]) % s.Layout().Shape[0]) {
-					read = append(read, e)
-				}
+				read = append(read, atFrom((si[k]+s.Layout().Shape[0])%s.Layout().Shape[0])...)
 				each.at = append(each.at, atTo((di[k]+d.Layout().Shape[0])%d.Layout().Shape[0])...)
 			}
 		}

@@ -71,6 +71,7 @@ NOT_CHECKED = {
     "no_memory_is_an_error": "takes all memory of the device, of which the tool needs some",
     "test_cuda_bench": "other libraries' rows, whose memory is theirs",
     "test_cuda_store_bench": "likewise",
+    "test_cuda_blocks_bench": "likewise",
     "does_not_block_the_loop": "times, of which the tool makes many seconds",
     "test_cuda_fork": "processes of their own, which the tool does not follow",
     "test_cuda_share_ends": "likewise",
