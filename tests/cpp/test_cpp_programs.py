@@ -166,8 +166,8 @@ def newer_headers(folder):
     for name, last, more in [
         (
             "interface.h",
-            "(*take)(hamr_buffer *buffer, hamr_buffer **made);",
-            "(*juggle)(int32_t balls);",
+            "} hamr_table;",
+            "    hamr_status (*juggle)(int32_t balls);\n} hamr_table;",
         ),
         (
             "calls.h",
@@ -180,8 +180,7 @@ def newer_headers(folder):
         path = folder / "hamr" / name
         text = path.read_text()
         assert text.count(last) == 1
-        added = f"{last}\n    hamr_status {more}" if name == "interface.h" else more
-        path.write_text(text.replace(last, added))
+        path.write_text(text.replace(last, more))
     return str(folder)
 
 

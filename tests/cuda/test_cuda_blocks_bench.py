@@ -17,6 +17,8 @@ KIB = groups.KIB
 
 @pytest.fixture(scope="module")
 def record(tmp_path_factory):
+    if driver.DEVICES == 0:
+        pytest.skip("no CUDA device")
     path = tmp_path_factory.mktemp("blocks") / "figures.json"
     small = ["--quick", "--largest", "64KiB", "--rounds", "1", "--json", str(path)]
     assert cli.main(["bench", "--only", "blocks", *small]) == 0
