@@ -339,6 +339,11 @@ class _Moved(type(_native)):  # type: ignore[misc]
             raise _unknown(name)
         return getattr(_imported(_MOVED[self.__name__]), name)
 
+    def __reduce__(self) -> "Any":  # cloudpickle takes it with each function that says hamr.buffer
+        from importlib import import_module
+
+        return import_module, (self.__name__,)
+
 
 _MOVED = {"hamr.buffer": "_buffer.buffers", "hamr.allocator": "_base.allocator"}
 modules.update({_name: _Moved(_name) for _name in _MOVED})

@@ -77,3 +77,14 @@ code = "import hamr\\nfor name in dir(hamr): getattr(hamr, name)\\nprint(len(ham
 print(subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True).stdout)
 """)
     assert printed.split() == ["3"]
+
+
+def test_modules_of_older_names_are_pickled_by_their_names():
+    """Cloudpickle takes those that a function names, such as hamr.buffer."""
+    code = """
+import pickle, sys
+import hamr
+for name in ("hamr.buffer", "hamr.allocator"):
+    assert pickle.loads(pickle.dumps(sys.modules[name])) is sys.modules[name]
+"""
+    run_code(code)
