@@ -14,9 +14,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 import hamr
-from tests.cuda import driver
 from tests.cuda.makers import maker
-from tests.support.in_threads import in_threads
+from tests.support.copy_scripts import each_call_fails_once, main
 from tests.support.random_blocks import Blocks
 
 
@@ -32,14 +31,8 @@ def walk(seed, steps):
         blocks.check()
 
 
-def walks(seed, steps):
-    """Walks in four threads at once."""
-    in_threads(lambda number: walk(seed + 1000 * number, steps))
-
-
 def faults():
     """To, from and within a device, by indices on either side, each call failing once."""
-    emulator = driver.emulator
     stream = hamr.Stream(device=0)
     values = np.arange(16 * 64, dtype="f4").reshape(16, 64)
 
@@ -68,35 +61,8 @@ def faults():
                 assert np.array_equal(found, want), name
 
             check()
-            failed = 0
-            for call, count in emulator.count_calls(act).items():
-                if any(word in call for word in ("Free", "Destroy", "GetError", "CtxPop")):
-                    continue
-                for nth in range(1, min(count, 12) + 1):
-                    emulator.fail(call, nth, 700)
-                    try:
-                        act()
-                    except hamr.DeviceError as error:
-                        failed += error.code == 700
-                    finally:
-                        emulator.stop_failing()
-                    check()
+            failed = each_call_fails_once(act, check)
             assert failed > 1, (name, failed)
 
 
-def main():
-    """Run what the command line says."""
-    kind, seed, steps = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    if kind == "walk":
-        walk(seed, steps)
-        walks(seed, max(steps // 8, 1))
-    else:
-        faults()
-    hamr.trim()
-    if driver.emulator is not None:
-        driver.emulator.finish()
-        assert driver.emulator.violations() == []
-    print("OK")
-
-
-main()
+main(walk, faults=faults)

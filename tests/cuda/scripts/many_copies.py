@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 import hamr
 from tests.cuda import driver
 from tests.cuda.makers import maker
-from tests.support.in_threads import in_threads
+from tests.support.copy_scripts import each_call_fails_once, main
 from tests.support.random_many import Lists
 
 
@@ -31,11 +31,6 @@ def walk(seed, steps):
             if choose.random() < 0.5:
                 lists.check()
         lists.check()
-
-
-def walks(seed, steps):
-    """Walks in four threads at once, which share the chunks."""
-    in_threads(lambda number: walk(seed + 1000 * number, steps))
 
 
 def fields(allocator, stream, count=20, size=300, first=0):
@@ -75,19 +70,7 @@ def faults():
                     assert np.array_equal(a, b), (name, a, b)
 
             check()
-            failed = 0
-            for call, count in emulator.count_calls(act).items():
-                if any(word in call for word in ("Free", "Destroy", "GetError", "CtxPop")):
-                    continue
-                for nth in range(1, min(count, 12) + 1):
-                    emulator.fail(call, nth, 700)
-                    try:
-                        act()
-                    except hamr.DeviceError as error:
-                        failed += error.code == 700
-                    finally:
-                        emulator.stop_failing()
-                    check()
+            failed = each_call_fails_once(act, check)
             assert failed > 3, (name, failed)
     # A chunk that cannot be had is done without.
     hamr.trim()
@@ -115,19 +98,4 @@ def fork():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
-def main():
-    """Run what the command line says."""
-    kind, seed, steps = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    if kind == "walk":
-        walk(seed, steps)
-        walks(seed, max(steps // 8, 1))
-    else:
-        {"faults": faults, "fork": fork}[kind]()
-    hamr.trim()
-    if driver.emulator is not None:
-        driver.emulator.finish()
-        assert driver.emulator.violations() == []
-    print("OK")
-
-
-main()
+main(walk, faults=faults, fork=fork)

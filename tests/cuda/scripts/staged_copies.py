@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 import hamr
 from tests.cuda import driver
-from tests.support.in_threads import in_threads
+from tests.support.copy_scripts import each_call_fails_once, main
 
 ALLOCATORS = "cuda", "cuda_async", "cuda_uva", "cuda_host", "malloc"
 LARGEST = 40_000
@@ -59,11 +59,6 @@ def walk(seed, steps):
         assert np.array_equal(np.asarray(hamr.buffer(values).copy("cuda").get()), values)
 
 
-def walks(seed, steps):
-    """Walks in four threads at once, which share the chunks."""
-    in_threads(lambda number: walk(seed + 1000 * number, steps))
-
-
 def faults():
     """Up and down, each call failing once."""
     emulator = driver.emulator
@@ -80,25 +75,16 @@ def faults():
         b.get(out)
         assert np.array_equal(out, values)
 
+    def both():
+        up()
+        down()
+
     for ordered in (False, True):
         if ordered:
             b.set_stream(stream)
         for act in up, down:
             up()
-            failed = 0
-            for call, count in emulator.count_calls(act).items():
-                if any(word in call for word in ("Free", "Destroy", "GetError", "CtxPop")):
-                    continue
-                for nth in range(1, min(count, 12) + 1):
-                    emulator.fail(call, nth, 700)
-                    try:
-                        act()
-                    except hamr.DeviceError as error:
-                        failed += error.code == 700
-                    finally:
-                        emulator.stop_failing()
-                    up()
-                    down()
+            failed = each_call_fails_once(act, both)
             assert failed > 20, failed
     # A chunk that cannot be had is done without.
     hamr.trim()
@@ -112,19 +98,4 @@ def faults():
     emulator.stop_failing()
 
 
-def main():
-    """Run what the command line says."""
-    kind, seed, steps = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    if kind == "walk":
-        walk(seed, steps)
-        walks(seed, max(steps // 8, 1))
-    else:
-        faults()
-    hamr.trim()
-    if driver.emulator is not None:
-        driver.emulator.finish()
-        assert driver.emulator.violations() == []
-    print("OK")
-
-
-main()
+main(walk, faults=faults)
