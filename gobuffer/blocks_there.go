@@ -13,8 +13,7 @@ import (
 func (r *Runtime) copyBlocksThere(list []pair, to, from *blockIndex) error {
 	g := &blockCopy{runtime: r, count: to.count}
 	blocksTo, blocksFrom := list[0].dst.layout.Shape[0], list[0].src.layout.Shape[0]
-	lots := map[blockLot]*planned{}
-	var found []blockLot
+	var lots grouped[blockLot, planned]
 	for i := range list {
 		p := &list[i]
 		if p.dst.layout.Shape[0] != blocksTo || p.src.layout.Shape[0] != blocksFrom || p.dst.layout.Count() == 0 ||
@@ -25,13 +24,7 @@ func (r *Runtime) copyBlocksThere(list []pair, to, from *blockIndex) error {
 		if g.way(p, size, flat) != blocksByDevice || !to.staysFor(p) || !from.staysFor(p) {
 			return errors.ErrUnsupported
 		}
-		key := blockLot{lot: p.lot(), size: size}
-		if lots[key] == nil {
-			lots[key] = new(planned)
-			found = append(found, key)
-		}
-		lots[key].pairs = append(lots[key].pairs, p)
-		lots[key].planes = append(lots[key].planes, planes...)
+		lots.at(blockLot{lot: p.lot(), size: size}).add(p, planes)
 		g.pairs = append(g.pairs, p)
 	}
 	if !blocksApart(g.pairs) {
@@ -49,8 +42,8 @@ func (r *Runtime) copyBlocksThere(list []pair, to, from *blockIndex) error {
 			return errors.ErrUnsupported // where the device would have to leave some out
 		}
 	}
-	for _, key := range found {
-		if err := g.copyByIndicesThere(lots[key], key.size, to, from); err != nil {
+	for _, key := range lots.order {
+		if err := g.copyByIndicesThere(lots.at(key), key.size, to, from); err != nil {
 			return err
 		}
 	}

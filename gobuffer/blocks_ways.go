@@ -44,13 +44,16 @@ type planned struct {
 	planes []backends.Plane
 }
 
+func (l *planned) add(p *pair, planes []backends.Plane) {
+	l.pairs, l.planes = append(l.pairs, p), append(l.planes, planes...)
+}
+
 // copy enqueues all copies of g. Nothing is waited for that finishPairs can wait for later.
 func (g *blockCopy) copy() error {
 	if g.count == 0 {
 		return nil
 	}
-	lots := map[blockLot]*planned{}
-	var found []blockLot
+	var lots grouped[blockLot, planned]
 	for _, p := range g.pairs {
 		planes, size, flat := p.planes()
 		key := blockLot{way: g.way(p, size, flat)}
@@ -62,15 +65,10 @@ func (g *blockCopy) copy() error {
 		case blocksOnHost:
 			key.size = size
 		}
-		if lots[key] == nil {
-			lots[key] = new(planned)
-			found = append(found, key)
-		}
-		lots[key].pairs = append(lots[key].pairs, p)
-		lots[key].planes = append(lots[key].planes, planes...)
+		lots.at(key).add(p, planes)
 	}
-	for _, key := range found {
-		if err := g.copyLot(key, lots[key]); err != nil {
+	for _, key := range lots.order {
+		if err := g.copyLot(key, lots.at(key)); err != nil {
 			return err
 		}
 	}

@@ -107,8 +107,7 @@ func (p *pair) lot() lot {
 
 // copyApart copies pairs that do not depend on one another.
 func copyApart(list []pair) error {
-	lots := map[lot][]*pair{}
-	var order []lot
+	var lots grouped[lot, []*pair]
 	for i := range list {
 		p := &list[i]
 		if !p.plain() || p.side().memory.batcher == nil {
@@ -117,14 +116,11 @@ func copyApart(list []pair) error {
 			}
 			continue
 		}
-		key := p.lot()
-		if lots[key] == nil {
-			order = append(order, key)
-		}
-		lots[key] = append(lots[key], p)
+		together := lots.at(p.lot())
+		*together = append(*together, p)
 	}
-	for _, key := range order {
-		together := lots[key]
+	for _, key := range lots.order {
+		together := *lots.at(key)
 		copyThem := func() error { return key.runtime.copyLot(together) }
 		if len(together) == 1 {
 			copyThem = together[0].copy
