@@ -17,6 +17,7 @@ typedef struct {
     Py_ssize_t count;
     Array **pinned;      /* count destinations and as many sources */
     hamr_array **arrays; /* theirs */
+    Array *to, *from;    /* indices, or NULL */
 } Pairs;
 
 static int pin(Pairs *pairs, Py_ssize_t at, PyObject *list, Py_ssize_t i) {
@@ -50,6 +51,8 @@ static void unpin(Pairs *pairs) {
     for (Py_ssize_t i = 0; pairs->pinned && i < 2 * pairs->count; i++) Py_XDECREF((PyObject *)pairs->pinned[i]);
     PyMem_Free(pairs->pinned);
     PyMem_Free(pairs->arrays);
+    Py_XDECREF((PyObject *)pairs->to);
+    Py_XDECREF((PyObject *)pairs->from);
     raised_restore(raised);
 }
 
@@ -62,24 +65,20 @@ static int pin_index(PyObject *given, Array **pinned) {
 /* copy_many(destinations, sources, destination_index, source_index, transfer) */
 static PyObject *copy_many(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Pairs pairs = {0};
-    Array *to = NULL, *from = NULL;
     int32_t transfer;
     if (arity(n, 5, "copy_many") < 0 || read_int32(arguments[4], "transfer", &transfer) < 0) return NULL;
     hamr_error *error = NULL;
-    int done = pin_all(&pairs, arguments[0], arguments[1]) == 0 && pin_index(arguments[2], &to) == 0 &&
-               pin_index(arguments[3], &from) == 0 && ((pairs.count == 0 && !to) || core_load() == 0);
+    int done = pin_all(&pairs, arguments[0], arguments[1]) == 0 && pin_index(arguments[2], &pairs.to) == 0 &&
+               pin_index(arguments[3], &pairs.from) == 0 && ((pairs.count == 0 && !pairs.to) || core_load() == 0);
     const hamr_functions *functions = done ? core_functions() : NULL;
-    if (functions && (pairs.count > 0 || to)) {
-        PATIENT_CALL(error, pairs.count ? pairs.arrays[0] : &to->array,
-                     functions->copy_many(pairs.count, pairs.arrays, pairs.arrays + pairs.count, to ? &to->array : NULL,
-                                          from ? &from->array : NULL, transfer));
+    if (functions && (pairs.count > 0 || pairs.to)) {
+        PATIENT_CALL(error, pairs.count ? pairs.arrays[0] : &pairs.to->array,
+                     functions->copy_many(pairs.count, pairs.arrays, pairs.arrays + pairs.count,
+                                          pairs.to ? &pairs.to->array : NULL, pairs.from ? &pairs.from->array : NULL,
+                                          transfer));
     }
     if (error) core_raise(error);
     unpin(&pairs);
-    Raised raised = raised_take();
-    Py_XDECREF((PyObject *)to);
-    Py_XDECREF((PyObject *)from);
-    raised_restore(raised);
     if (!done || error) return NULL;
     Py_RETURN_NONE;
 }
