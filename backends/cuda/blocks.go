@@ -190,9 +190,11 @@ func (c *blockCopy) byCopyEngine() error {
 type blockKernels struct{ check, settle, copy uintptr }
 
 func (b *copyFloor) blockKernels(number int) (k blockKernels, err error) {
-	for name, into := range map[string]*uintptr{checkBlocksKernel: &k.check, settleBlocksKernel: &k.settle,
-		copyBlocksKernel: &k.copy} {
-		if *into, err = b.kernel(number, name); err != nil {
+	for _, each := range [...]struct {
+		name string
+		into *uintptr
+	}{{checkBlocksKernel, &k.check}, {settleBlocksKernel, &k.settle}, {copyBlocksKernel, &k.copy}} {
+		if *each.into, err = b.kernel(number, each.name); err != nil {
 			return k, fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 		}
 	}

@@ -98,7 +98,8 @@ func TestBlocksBetweenDevices(t *testing.T) {
 			}
 			require.NoError(t, err)
 			data := r.read(t, target.Region, 4096, 0)
-			assert.Equal(t, []byte{0, 0, 1, 2, 1, 2}, []byte{data[0], data[2048], data[1024], data[1025], data[3072], data[3073]})
+			assert.Equal(t, []byte{0, 0, 1, 2, 1, 2},
+				[]byte{data[0], data[2048], data[1024], data[1025], data[3072], data[3073]})
 		}
 	})
 }
@@ -196,7 +197,8 @@ func TestRepeatedNumbersOfLists(t *testing.T) {
 	target, source := r.room(t, backends.CUDA, 64), r.room(t, backends.CUDA, 64)
 	r.write(t, source, []byte{1, 2, 3, 4})
 	r.write(t, target, []byte{9, 9, 9, 9})
-	_, err := r.CopyBlocks(&backends.Blocks{Size: 1, Count: 4, To: backends.BlockIndex{List: []int64{2, 0, 2, 0}, Extent: 3},
+	_, err := r.CopyBlocks(&backends.Blocks{Size: 1, Count: 4,
+		To:   backends.BlockIndex{List: []int64{2, 0, 2, 0}, Extent: 3},
 		From: backends.BlockIndex{Extent: 4}, Repeated: true,
 		Planes: []backends.Plane{{Dst: target, Src: source, DstStride: 1, SrcStride: 1}}}, 0)
 	require.NoError(t, err)
