@@ -97,7 +97,7 @@ func (f *blockFaults) sweep() (err error) {
 			return false // who waits for it is told
 		}
 		//mutate:replace a thread is told of another thread's index
-		//mutate:with each.thread != thread => false
+		//mutate:with each.thread != thread => thread == 0
 		if each.look() != nil && each.thread != thread {
 			return false
 		}

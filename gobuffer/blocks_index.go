@@ -63,7 +63,8 @@ func (x *blockIndex) read() error {
 	if x.count == 0 {
 		return nil
 	}
-	//mutate:never indices are read before what is pending on them
+	//mutate:replace indices are read before what is pending on them
+	//mutate:with x.runtime.onHost(x.where) => x.where, func() {}, error(nil)
 	host, free, err := x.runtime.onHost(x.where)
 	if err != nil {
 		return err

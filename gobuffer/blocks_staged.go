@@ -279,7 +279,7 @@ func (g *blockCopy) copyMadePart(p *pair, to, from backends.BlockIndex, n int) (
 		return err
 	}
 	//mutate:replace gathered blocks are read before they are there
-	//mutate:with finishPairs([]pair{*gather.pairs[0]}) => nil
+	//mutate:with finishPairs([]pair{*gather.pairs[0]}) => error(nil)
 	if err := finishPairs([]pair{*gather.pairs[0]}); err != nil {
 		return err
 	}

@@ -52,7 +52,8 @@ func (r *Runtime) copyBlocksThere(list []pair, to, from *blockIndex) error {
 
 // staysFor reports whether the device that copies a pair's blocks can read the indices.
 func (x *blockIndex) staysFor(p *pair) bool {
-	//mutate:never indices are overwritten while a device reads them
+	//mutate:replace indices are overwritten while a device reads them
+	//mutate:with !p.dst.mayShare(x.where) => true
 	return x.list != nil || x.forDevice() && p.side().reaches(x.where) && !p.dst.mayShare(x.where)
 }
 

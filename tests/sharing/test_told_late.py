@@ -1,6 +1,5 @@
 """Ordinary memory that is only handed on: the core hears of it when it first has to do with it."""
 
-import builtins
 import gc
 import weakref
 
@@ -114,18 +113,29 @@ assert array[1] == 1 and hamr.stats()["references"] == 1
 """)
 
 
-def test_a_second_object_of_a_kind_is_shared_without_an_import(monkeypatch):
-    """An import statement takes half a microsecond though its module is there."""
-    array = np.arange(3.0)
-    hamr.buffer(Interface(array))
-    names, found = [], builtins.__import__
+def test_a_second_object_of_a_kind_is_shared_without_an_import():
+    """An import statement takes half a microsecond though its module is there.
 
-    def noting(name, *arguments, **named):
-        names.append(name)
-        return found(name, *arguments, **named)
+    In a process of its own: once a stream's block was entered, Python looks for such blocks.
+    """
+    run_code("""
+import builtins
+import numpy as np
+import hamr
 
-    monkeypatch.setattr(builtins, "__import__", noting)
-    b = hamr.buffer(Interface(array))
-    monkeypatch.undo()
-    assert b.source_protocol == "__array_interface__"
-    assert names == []
+class Interface:
+    def __init__(self, array):
+        self.array, self.__array_interface__ = array, array.__array_interface__
+
+array = np.arange(3.0)
+hamr.buffer(Interface(array))
+names, found = [], builtins.__import__
+def noting(name, *arguments, **named):
+    names.append(name)
+    return found(name, *arguments, **named)
+builtins.__import__ = noting
+b = hamr.buffer(Interface(array))
+builtins.__import__ = found
+assert b.source_protocol == "__array_interface__"
+assert names == [], names
+""")
