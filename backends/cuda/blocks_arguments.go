@@ -2,9 +2,8 @@ package cuda
 
 // The kernels of kernels/blocks.h.
 const (
-	checkBlocksKernel  = "hamr_check_blocks"
-	settleBlocksKernel = "hamr_settle_blocks"
-	copyBlocksKernel   = "hamr_copy_blocks"
+	copyBlocksKernel  = "hamr_copy_blocks"
+	copyIndexedKernel = "hamr_copy_indexed"
 )
 
 // Mirrors of kernels/arguments.h.
@@ -12,20 +11,14 @@ const (
 	noBlock        = ^uint32(0)
 	nothingFailed  = ^uint64(0)
 	planeWords     = 4
-	mostBlockWords = 498
+	mostBlockWords = 492
+	mostChecked    = 2048
 	wordsInFlight  = 4
 )
 
 type blockIndex struct {
 	address       uint64
 	width, extent uint32
-}
-
-type checkArgument struct {
-	to, from         blockIndex
-	pairs, state     uint64
-	table            uint64
-	tableBits, count uint32
 }
 
 type blockPair struct{ to, from uint32 }
@@ -36,8 +29,11 @@ type blockReport struct {
 }
 
 type blocksArgument struct {
-	pairs, allPairs, state, report  uint64
-	words, wordSize, planes, unused uint32
-	wordsOfBlock, pairsOfPlane      kernelDimension
-	room                            [mostBlockWords]uint64
+	pairs                            uint64
+	to, from                         blockIndex
+	report                           uint64
+	indices, first, checks, repeated uint32
+	words, wordSize, planes, unused  uint32
+	wordsOfBlock, pairsOfPlane       kernelDimension
+	room                             [mostBlockWords]uint64
 }

@@ -6,11 +6,16 @@ import (
 	"hamr/backends"
 )
 
-// blockSource says where a kernel finds the pairs: listed on the host, or at an address, and then whether they were
-// checked.
+// checkedThreads are those of a block that checks all indices, and checkedOnMultiprocessor is how many of them a
+// multiprocessor runs at a time.
+const checkedThreads, checkedOnMultiprocessor = 1024, 2
+
+// blockSource says where a kernel finds the pairs: listed on the host, at an address, or in indices that it checks.
 type blockSource struct {
-	listed               []blockPair
-	pairs, state, report backends.Address
+	listed   []blockPair
+	pairs    backends.Address
+	to, from *blockIndex
+	report   backends.Address
 }
 
 // launch enqueues the copies by as few launches as can be.
@@ -18,20 +23,32 @@ func (c *blockCopy) launch(kernel uintptr, from blockSource) error {
 	word := c.wordSize()
 	inBlock := c.Size / word
 	planes, count := min(len(c.Planes), mostBlockWords/planeWords), c.Count
-	if from.pairs == 0 {
+	switch {
+	case from.to != nil:
+		count = min(count, mostChecked)
+	case from.pairs == 0:
 		planes = min(planes, mostBlockWords/2/planeWords)
 		count = min(count, mostBlockWords-planeWords*planes)
 	}
 	count = min(count, mostInLaunch/inBlock)
 	planes = min(planes, mostInLaunch/(inBlock*count))
-	a := &blocksArgument{wordSize: uint32(word), wordsOfBlock: dimensionOf(dim{n: inBlock}), allPairs: uint64(from.pairs),
-		state: uint64(from.state), report: uint64(from.report)}
+	a := &blocksArgument{wordSize: uint32(word), wordsOfBlock: dimensionOf(dim{n: inBlock}), report: uint64(from.report),
+		indices: uint32(c.Count), checks: 1}
+	if from.to != nil {
+		a.to, a.from = *from.to, *from.from
+	}
+	if c.Repeated {
+		a.repeated = 1
+	}
 	for plane := 0; plane < len(c.Planes); plane += planes {
 		some := c.Planes[plane:min(plane+planes, len(c.Planes))]
 		for first := 0; first < c.Count; first += count {
 			a.fill(some, from, first, min(count, c.Count-first))
 			if err := c.launchOne(kernel, a); err != nil {
 				return err
+			}
+			if from.report != 0 {
+				a.checks = 0
 			}
 		}
 	}
@@ -41,13 +58,15 @@ func (c *blockCopy) launch(kernel uintptr, from blockSource) error {
 // fill sets what differs between launches.
 func (a *blocksArgument) fill(planes []backends.Plane, from blockSource, first, count int) {
 	a.planes, a.pairsOfPlane = uint32(len(planes)), dimensionOf(dim{n: count})
-	a.words = uint32(len(planes)*count) * a.wordsOfBlock.count
+	a.first, a.words = uint32(first), uint32(len(planes)*count)*a.wordsOfBlock.count
 	for i, p := range planes {
 		copy(a.room[planeWords*i:], []uint64{uint64(p.Dst.Address), uint64(p.Src.Address), uint64(p.DstStride),
 			uint64(p.SrcStride)})
 	}
 	if from.pairs != 0 {
 		a.pairs = uint64(from.pairs) + uint64(first)*uint64(unsafe.Sizeof(blockPair{}))
+	}
+	if from.listed == nil {
 		return
 	}
 	for i, pair := range from.listed[first : first+count] {
@@ -55,14 +74,27 @@ func (a *blocksArgument) fill(planes []backends.Plane, from blockSource, first, 
 	}
 }
 
-// launchOne leaves most multiprocessors to others where the bus is the limit.
+// launchOne leaves most multiprocessors to others where the bus is the limit. Within a device, each block of threads
+// that checks all indices is large, and there are few.
 func (c *blockCopy) launchOne(kernel uintptr, a *blocksArgument) error {
-	blocks := (int(a.words) + kernelThreads*wordsInFlight - 1) / (kernelThreads * wordsInFlight)
-	if !c.bus {
-		return c.b.launchBlocks(c.d.number, c.stream, kernel, blocks, unsafe.Pointer(a))
+	threads := kernelThreads
+	if a.to.extent > 0 && !c.bus {
+		threads = checkedThreads
 	}
-	grid := min(blocks, c.b.gridAcrossBus(c.Size))
-	return c.b.launch(c.d.number, c.stream, kernel, uint32(grid), kernelThreads, unsafe.Pointer(a))
+	blocks := (int(a.words) + threads*wordsInFlight - 1) / (threads * wordsInFlight)
+	switch {
+	case c.bus:
+		blocks = min(blocks, c.b.gridAcrossBus())
+	case threads == kernelThreads:
+		return c.b.launchBlocks(c.d.number, c.stream, kernel, blocks, unsafe.Pointer(a))
+	default:
+		multiprocessors, err := c.b.attribute(c.d, AttributeMultiprocessors)
+		if err != nil {
+			return err
+		}
+		blocks = min(blocks, checkedOnMultiprocessor*max(multiprocessors, 1))
+	}
+	return c.b.launch(c.d.number, c.stream, kernel, uint32(blocks), uint32(threads), unsafe.Pointer(a))
 }
 
 // wordSize is the bytes of a word: all that addresses, strides and the size of blocks are multiples of.

@@ -102,7 +102,7 @@ func (r *rig) scatter(t *testing.T, random *rand.Rand, to, from, toBy, fromBy ba
 	s.Count = 1 + random.IntN(extents[0])
 	if toBy != onHost && toBy != counted && random.IntN(2) == 0 {
 		s.Repeated = true
-		s.Count = 1 + random.IntN(1000)
+		s.Count = 1 + random.IntN([]int{1000, 3 * mostChecked}[random.IntN(2)])
 	}
 	if fromBy == counted {
 		s.Count = min(s.Count, extents[1])

@@ -169,7 +169,7 @@ func TestBlocksThatGoAnotherWay(t *testing.T) {
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }
 
-// TestBlocksInAGraph are those of lists: their numbers become part of it, and no memory does.
+// TestBlocksInAGraph: the numbers of lists become part of it, and no memory of hamr's does.
 func TestBlocksInAGraph(t *testing.T) {
 	r := emulate(t, nil)
 	random := rand.New(rand.NewPCG(15, 16))
@@ -187,6 +187,13 @@ func TestBlocksInAGraph(t *testing.T) {
 		_, err = r.CopyBlocks(&s.Blocks, stream)
 		require.ErrorIs(t, err, errors.ErrUnsupported)
 		r.stopFailing()
+		require.True(t, slices.Equal(s.want, r.got(t, s, stream)))
+		s = r.scatter(t, random, backends.CUDA, backends.CUDAHost, backends.CUDA, backends.CUDAHost)
+		r.fail("cuStreamIsCapturing", 0, captureImplicit)
+		_, err = r.CopyBlocks(&s.Blocks, stream)
+		require.NoError(t, err)
+		r.stopFailing()
+		assert.Nil(t, s.Failed)
 		require.True(t, slices.Equal(s.want, r.got(t, s, stream)))
 	}
 }

@@ -66,7 +66,7 @@ type parameter struct{ offset, size int }
 
 // ours are hamr's kernels, of kernels/arguments.h.
 var ours = map[string]bool{"hamr_fill": true, "hamr_copy": true, "hamr_convert": true, "hamr_convert_line": true,
-	"hamr_transpose": true, checkBlocksKernel: true, settleBlocksKernel: true, copyBlocksKernel: true}
+	"hamr_transpose": true, copyBlocksKernel: true, copyIndexedKernel: true}
 
 func (o *observer) touchesOf(name string, function, parameters, extra uintptr) (touches []backends.Touch) {
 	if ours[name] && parameters != 0 {
@@ -146,15 +146,13 @@ func touchesOfOurs(name string, argument uintptr) (touches []backends.Touch) {
 			touch(wordAt(each), size, backends.DoesWrite)
 			touch(wordAt(each+8), size, backends.OnlyReads)
 		}
-	case checkBlocksKernel, settleBlocksKernel:
-		a := (*checkArgument)(at(argument))
+	case copyBlocksKernel, copyIndexedKernel: // nothing tells how far the indices go
+		a := (*blocksArgument)(at(argument))
 		for _, index := range []blockIndex{a.to, a.from} {
 			if index.width > 0 {
-				touch(uintptr(index.address), int(index.width*a.count), backends.OnlyReads)
+				touch(uintptr(index.address), int(index.width*a.indices), backends.OnlyReads)
 			}
 		}
-	case copyBlocksKernel: // nothing tells how far the indices go
-		a := (*blocksArgument)(at(argument))
 		for plane := range int(a.planes) {
 			touch(uintptr(a.room[planeWords*plane]), 1, backends.DoesWrite)
 			touch(uintptr(a.room[planeWords*plane+1]), 1, backends.OnlyReads)

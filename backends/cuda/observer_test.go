@@ -359,15 +359,12 @@ func TestOurKernelsSayWhatTheyWrite(t *testing.T) {
 	assert.Equal(t, []backends.Touch{
 		{Address: 0x1000, Size: 1, Writes: backends.OnlyReads}, {Address: 0x2000, Size: 1, Writes: backends.DoesWrite},
 	}, touchesOfOurs("hamr_convert", addressOf(&convert[0])))
-	check := &checkArgument{to: blockIndex{address: 0x1000, width: 4}, count: 5}
-	assert.Equal(t, []backends.Touch{{Address: 0x1000, Size: 20, Writes: backends.OnlyReads}},
-		touchesOfOurs(checkBlocksKernel, uintptr(unsafe.Pointer(check))))
-	blocks := &blocksArgument{planes: 2}
+	blocks := &blocksArgument{to: blockIndex{address: 0x5000, width: 4}, indices: 5, planes: 2}
 	copy(blocks.room[:], []uint64{0x1000, 0x2000, 64, 64, 0x3000, 0x4000})
-	assert.Equal(t, []backends.Touch{
+	assert.Equal(t, []backends.Touch{{Address: 0x5000, Size: 20, Writes: backends.OnlyReads},
 		{Address: 0x1000, Size: 1, Writes: backends.DoesWrite}, {Address: 0x2000, Size: 1, Writes: backends.OnlyReads},
 		{Address: 0x3000, Size: 1, Writes: backends.DoesWrite}, {Address: 0x4000, Size: 1, Writes: backends.OnlyReads},
-	}, touchesOfOurs(copyBlocksKernel, uintptr(unsafe.Pointer(blocks))))
+	}, touchesOfOurs(copyIndexedKernel, uintptr(unsafe.Pointer(blocks))))
 	runtime.KeepAlive([][]uintptr{fill, run, convert})
 }
 

@@ -1,4 +1,5 @@
-// What threads do to one word at a time. On the host there is one thread.
+// What the threads of a block do together. On the host each block has one thread, and the first one prepares what all
+// blocks share.
 #pragma once
 
 #include "memory.h"
@@ -6,20 +7,31 @@
 namespace hamr {
 
 #ifdef HAMR_KERNELS_ON_HOST
+#define HAMR_SHARED_BY_ALL static thread_local
 // Returns what was there, which becomes value if it was expected.
-inline wide atomic_take(wide *word, wide expected, wide value)
+inline unsigned atomic_take(unsigned *word, unsigned expected, unsigned value)
 {
-    wide there = *word;
+    unsigned there = *word;
     if (there == expected)
         *word = value;
     return there;
 }
-inline void atomic_most(wide *word, wide value) { *word = *word < value ? value : *word; }
+inline void atomic_most(unsigned *word, unsigned value) { *word = *word < value ? value : *word; }
 inline void atomic_least(wide *word, wide value) { *word = value < *word ? value : *word; }
+inline void wait_for_block() {}
+inline unsigned first_share(unsigned thread) { return thread == 0 ? 0 : ~0u; }
+inline unsigned shares() { return 1; }
 #else
-HAMR_DEVICE wide atomic_take(wide *word, wide expected, wide value) { return atomicCAS(word, expected, value); }
-HAMR_DEVICE void atomic_most(wide *word, wide value) { atomicMax(word, value); }
+#define HAMR_SHARED_BY_ALL __shared__
+HAMR_DEVICE unsigned atomic_take(unsigned *word, unsigned expected, unsigned value)
+{
+    return atomicCAS(word, expected, value);
+}
+HAMR_DEVICE void atomic_most(unsigned *word, unsigned value) { atomicMax(word, value); }
 HAMR_DEVICE void atomic_least(wide *word, wide value) { atomicMin(word, value); }
+HAMR_DEVICE void wait_for_block() { __syncthreads(); }
+HAMR_DEVICE unsigned first_share(unsigned) { return threadIdx.x; }
+HAMR_DEVICE unsigned shares() { return blockDim.x; }
 #endif
 
 } // namespace hamr

@@ -1,5 +1,5 @@
-// hamr_check_blocks, hamr_settle_blocks and hamr_copy_blocks: equally large blocks of several arrays, which indices
-// in the device's own memory may name.
+// hamr_copy_blocks and hamr_copy_indexed: equally large blocks of several arrays, by pairs of numbers or by indices
+// that the device checks.
 #pragma once
 
 #include "arguments.h"
@@ -26,84 +26,107 @@ HAMR_DEVICE unsigned from_start(signed_wide value, unsigned extent)
     return static_cast<unsigned>(value < 0 ? value + extent : value);
 }
 
-HAMR_DEVICE unsigned place_in_table(const check_argument &a, unsigned block)
-{
-    return (block * 2654435769u) >> (32 - a.table_bits);
-}
+// The pairs of a launch, in the memory that a block's threads share. Each block checks the indices itself, as it can
+// wait for no other one.
+struct checked_pairs {
+    wide failed; // as block_report's
+    unsigned to[most_checked], from[most_checked];
+    unsigned last[2 * most_checked]; // a hash table of the last positions that name a target
+};
 
-HAMR_DEVICE unsigned next_in_table(const check_argument &a, unsigned place)
-{
-    return (place + 1) & ((1u << a.table_bits) - 1);
-}
+HAMR_DEVICE unsigned place_in_table(unsigned block) { return block * 2654435769u >> 20; }
+HAMR_DEVICE unsigned next_in_table(unsigned place) { return (place + 1) % (2 * most_checked); }
+static_assert(2 * most_checked == 1u << (32 - 20), "a place has as many bits as the table needs");
 
-// Entries are a block and the last position that names it.
-HAMR_DEVICE void note_last(const check_argument &a, unsigned block, unsigned k)
+HAMR_DEVICE void note_last(checked_pairs &s, unsigned k)
 {
-    wide mine = static_cast<wide>(block) << 32 | k;
-    for (unsigned place = place_in_table(a, block);; place = next_in_table(a, place)) {
-        wide *entry = at<wide>(a.table + 8 * static_cast<wide>(place));
-        wide there = atomic_take(entry, all_ones, mine);
-        if (there == all_ones)
-            return;
-        if (there >> 32 == block) {
-            atomic_most(entry, mine);
-            return;
-        }
+    unsigned block = s.to[k];
+    unsigned place = place_in_table(block), there = atomic_take(&s.last[place], no_block, k);
+    while (there != no_block && s.to[there] != block) {
+        place = next_in_table(place);
+        there = atomic_take(&s.last[place], no_block, k);
     }
+    if (there != no_block)
+        atomic_most(&s.last[place], k);
 }
 
-HAMR_DEVICE void check_blocks(const check_argument &a, unsigned thread, unsigned threads)
+HAMR_DEVICE void drop_overwritten(checked_pairs &s, unsigned k)
 {
-    for (unsigned k = thread; k < a.count; k += threads) {
-        signed_wide to = index_at(a.to, k), from = index_at(a.from, k);
-        bool right = in_range(to, a.to.extent);
-        if (!right || !in_range(from, a.from.extent)) {
-            // What is copied is nothing, so the value may stand in place of the pair.
-            *at<signed_wide>(a.pairs + 8 * static_cast<wide>(k)) = right ? from : to;
-            atomic_least(at<wide>(a.state), (right ? of_from : 0) | k);
-            continue;
-        }
-        block_pair *pair = at<block_pair>(a.pairs + 8 * static_cast<wide>(k));
-        pair->to = from_start(to, a.to.extent);
-        pair->from = from_start(from, a.from.extent);
-        if (a.table)
-            note_last(a, pair->to, k);
+    unsigned block = s.to[k], place = place_in_table(block), last = s.last[place];
+    while (s.to[last] != block) {
+        place = next_in_table(place);
+        last = s.last[place];
     }
+    if (last != k)
+        s.from[k] = no_block;
 }
 
-// Leaves of those that name one target the last. It is a launch of its own, as all must have been noted before.
-HAMR_DEVICE void settle_blocks(const check_argument &a, unsigned thread, unsigned threads)
+// Leaves of those that name one target the last.
+HAMR_DEVICE void keep_last(checked_pairs &s, unsigned count, unsigned share, unsigned step)
 {
-    if (*at<wide>(a.state) != all_ones)
-        return;
-    for (unsigned k = thread; k < a.count; k += threads) {
-        block_pair *pair = at<block_pair>(a.pairs + 8 * static_cast<wide>(k));
-        unsigned block = pair->to, place = place_in_table(a, block);
-        wide entry = *at<wide>(a.table + 8 * static_cast<wide>(place));
-        while (entry >> 32 != block) {
-            place = next_in_table(a, place);
-            entry = *at<wide>(a.table + 8 * static_cast<wide>(place));
-        }
-        if (static_cast<unsigned>(entry) != k)
-            pair->to = no_block;
-    }
+    for (unsigned k = share; k < count; k += step)
+        note_last(s, k);
+    wait_for_block();
+    for (unsigned k = share; k < count; k += step)
+        drop_overwritten(s, k);
+    wait_for_block();
 }
 
 HAMR_DEVICE void report_failure(const blocks_argument &a, wide failed)
 {
     block_report *report = at<block_report>(a.report);
-    wide position = failed & 0xFFFFFFFF;
-    report->value = *at<signed_wide>(a.all_pairs + 8 * position);
+    unsigned position = static_cast<unsigned>(failed);
+    report->value = failed & of_from ? index_at(a.from, position) : index_at(a.to, position);
     report->failed = failed;
 }
 
+// Reports whether no index is out of range. If so, the launch's pairs are in s.
+HAMR_DEVICE bool check_blocks(const blocks_argument &a, checked_pairs &s, unsigned thread)
+{
+    unsigned share = first_share(thread), step = shares();
+    if (share == 0)
+        s.failed = a.checks ? all_ones : at<block_report>(a.report)->failed;
+    wait_for_block();
+    unsigned count = a.pairs_of_plane.count;
+    unsigned begin = a.checks ? 0 : a.first, end = a.checks ? a.indices : a.first + count;
+    for (unsigned k = share; k < end - begin; k += step) {
+        unsigned position = begin + k;
+        signed_wide to = index_at(a.to, position), from = index_at(a.from, position);
+        bool right = in_range(to, a.to.extent);
+        if (!right || !in_range(from, a.from.extent))
+            atomic_least(&s.failed, (right ? of_from : 0) | position);
+        if (position - a.first < count) {
+            s.to[position - a.first] = from_start(to, a.to.extent);
+            s.from[position - a.first] = from_start(from, a.from.extent);
+        }
+    }
+    for (unsigned k = share; a.repeated && k < 2 * most_checked; k += step)
+        s.last[k] = no_block;
+    wait_for_block();
+    if (s.failed != all_ones) {
+        if (thread == 0 && a.checks && a.report)
+            report_failure(a, s.failed);
+        return false;
+    }
+    if (a.repeated)
+        keep_last(s, count, share, step);
+    return true;
+}
+
+enum class pairs_are { in_argument, in_memory, shared };
+
 // Where the pairs are is known when this is compiled: NVRTC 12.0 does not come to an end where one of two address
 // spaces is chosen for each pair.
-template <bool InArgument> HAMR_DEVICE block_pair pair_at(const blocks_argument &a, unsigned k)
+template <pairs_are Where> HAMR_DEVICE block_pair pair_at(const blocks_argument &a, const checked_pairs *s, unsigned k)
 {
-    if (!InArgument)
+    if (Where == pairs_are::in_memory)
         return *at<block_pair>(a.pairs + 8 * static_cast<wide>(k));
     block_pair pair;
+    if (Where == pairs_are::shared) {
+        pair.to = s->to[k];
+        pair.from = s->from[k];
+        return pair;
+    }
     wide both = a.room[plane_words * a.planes + k];
     pair.to = static_cast<unsigned>(both);
     pair.from = static_cast<unsigned>(both >> 32);
@@ -112,8 +135,8 @@ template <bool InArgument> HAMR_DEVICE block_pair pair_at(const blocks_argument 
 
 // A thread asks for all of its pairs before it uses one, and for all of its words before it writes one, as a word
 // takes long to come over the bus. Threads side by side have words side by side.
-template <unsigned Bytes, bool InArgument>
-HAMR_DEVICE void copy_words(const blocks_argument &a, unsigned thread, unsigned threads)
+template <unsigned Bytes, pairs_are Where>
+HAMR_DEVICE void copy_words(const blocks_argument &a, const checked_pairs *s, unsigned thread, unsigned threads)
 {
     typedef typename word_of<Bytes>::type word_type;
     unsigned first = thread / threads_side_by_side * (threads_side_by_side * words_in_flight) +
@@ -126,7 +149,7 @@ HAMR_DEVICE void copy_words(const blocks_argument &a, unsigned thread, unsigned 
             unsigned word = begin + i * threads_side_by_side;
             rows[i] = quotient(word < a.words ? word : begin, a.words_of_block);
             planes[i] = quotient(rows[i], a.pairs_of_plane);
-            pairs[i] = pair_at<InArgument>(a, rows[i] - planes[i] * a.pairs_of_plane.count);
+            pairs[i] = pair_at<Where>(a, s, rows[i] - planes[i] * a.pairs_of_plane.count);
         }
         wide targets[words_in_flight];
         word_type words[words_in_flight];
@@ -137,7 +160,7 @@ HAMR_DEVICE void copy_words(const blocks_argument &a, unsigned thread, unsigned 
             wide offset = static_cast<wide>(word - rows[i] * a.words_of_block.count) * Bytes;
             const wide *of = a.room + plane_words * planes[i];
             targets[i] = of[0] + of[2] * pairs[i].to + offset;
-            copied[i] = word < a.words && pairs[i].to != no_block;
+            copied[i] = word < a.words && pairs[i].from != no_block;
             if (copied[i])
                 words[i] = *at<word_type>(of[1] + of[3] * pairs[i].from + offset);
         }
@@ -148,32 +171,31 @@ HAMR_DEVICE void copy_words(const blocks_argument &a, unsigned thread, unsigned 
     }
 }
 
-template <bool InArgument>
-HAMR_DEVICE void copy_by_words(const blocks_argument &a, unsigned thread, unsigned threads)
+template <pairs_are Where>
+HAMR_DEVICE void copy_by_words(const blocks_argument &a, const checked_pairs *s, unsigned thread, unsigned threads)
 {
     switch (a.word_size) {
-    case 16: copy_words<16, InArgument>(a, thread, threads); break;
-    case 8: copy_words<8, InArgument>(a, thread, threads); break;
-    case 4: copy_words<4, InArgument>(a, thread, threads); break;
-    case 2: copy_words<2, InArgument>(a, thread, threads); break;
-    default: copy_words<1, InArgument>(a, thread, threads);
+    case 16: copy_words<16, Where>(a, s, thread, threads); break;
+    case 8: copy_words<8, Where>(a, s, thread, threads); break;
+    case 4: copy_words<4, Where>(a, s, thread, threads); break;
+    case 2: copy_words<2, Where>(a, s, thread, threads); break;
+    default: copy_words<1, Where>(a, s, thread, threads);
     }
 }
 
 HAMR_DEVICE void copy_blocks(const blocks_argument &a, unsigned thread, unsigned threads)
 {
-    if (a.state) {
-        wide failed = *at<wide>(a.state);
-        if (failed != all_ones) {
-            if (thread == 0)
-                report_failure(a, failed);
-            return;
-        }
-    }
     if (a.pairs)
-        copy_by_words<false>(a, thread, threads);
+        copy_by_words<pairs_are::in_memory>(a, nullptr, thread, threads);
     else
-        copy_by_words<true>(a, thread, threads);
+        copy_by_words<pairs_are::in_argument>(a, nullptr, thread, threads);
+}
+
+HAMR_DEVICE void copy_indexed(const blocks_argument &a, unsigned thread, unsigned threads)
+{
+    HAMR_SHARED_BY_ALL checked_pairs pairs;
+    if (check_blocks(a, pairs, thread))
+        copy_by_words<pairs_are::shared>(a, &pairs, thread, threads);
 }
 
 } // namespace hamr
