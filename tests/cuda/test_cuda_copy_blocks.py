@@ -203,13 +203,20 @@ def test_a_capture_is_not_ended(device):
     one = hamr.Buffer((BLOCKS, N), "f4", "cuda", device=device, stream=stream, fill=0)
     two = hamr.Buffer((BLOCKS, N), "f4", "cuda", device=device, stream=stream, data=values_of())
     pinned = hamr.Buffer((BLOCKS, N), "f4", "cuda_host", fill=0)
-    for b in (one, two, pinned):
+    third = hamr.Buffer((BLOCKS, N), "f4", "cuda", device=device, stream=stream, fill=0)
+    to, of = (
+        hamr.Buffer(3, "i8", "cuda", device=device, stream=stream, data=np.array(i))
+        for i in ([1, 5, -7], [0, 2, 4])
+    )
+    used = one, two, pinned, third, to, of
+    for b in used:
         b.synchronize()
     graph = ctypes.c_uint64()
     with driver.on(device):
         driver.do("cuStreamBeginCapture_v2", captured, 2)
         hamr.copy_blocks(one, [1, 5, 9], two, [0, 2, 4], transfer="async")
         hamr.copy_blocks(pinned, [1, 5, 9], two, [0, 2, 4], transfer="async")
+        hamr.copy_blocks(third, to, two, of, transfer="async")
         driver.do("cuStreamEndCapture", captured, ctypes.byref(graph))
         if driver.emulator is None:  # which replays none
             made = driver.get("cuGraphInstantiateWithFlags", graph.value, 0)
@@ -220,8 +227,11 @@ def test_a_capture_is_not_ended(device):
             want[[1, 5, 9]] = values_of()[[0, 2, 4]]
             assert np.array_equal(one.get(), want)
             assert np.array_equal(pinned.get(), want)
+            want = np.zeros((BLOCKS, N), "f4")
+            want[[1, 5, -7]] = values_of()[[0, 2, 4]]
+            assert np.array_equal(third.get(), want)
         driver.do("cuGraphDestroy", graph.value)
-    for b in (one, two, pinned):
+    for b in used:
         b.close()
     del stream
     with driver.on(device):
