@@ -14,8 +14,10 @@ import (
 const GridSetting = "HAMR_COPY_GRID"
 
 const (
-	mostGrid    = 1 << 16
-	fillingGrid = 8 // fills the bus both ways, measured on an H200
+	mostGrid = 1 << 16
+	// downGrid and upGrid fill the bus. More blocks of threads would slow down other kernels: see
+	// docs/rationale/movement.md.
+	downGrid, upGrid = 8, 16
 	// ofCopyEngine is the size of the smallest blocks that the copy engines move as fast as a kernel does.
 	ofCopyEngine = 1 << 20
 )
@@ -26,12 +28,29 @@ func (b *copyFloor) readGrid() error {
 	return err
 }
 
-// gridAcrossBus is how many blocks of threads copy between page-locked memory and a device.
-func (b *copyFloor) gridAcrossBus() int {
-	if b.grid > 0 {
+// gridAcrossBus is how many blocks of threads copy from a device to page-locked memory, or the other way.
+func (b *copyFloor) gridAcrossBus(down bool) int {
+	switch {
+	case b.grid > 0:
 		return b.grid
+	case down:
+		return downGrid
 	}
-	return fillingGrid
+	return upGrid
+}
+
+// Describe also says how copy_blocks goes.
+func (b *copyFloor) Describe(number int) ([][2]string, error) {
+	facts, err := b.memoryFloor.Describe(number)
+	if err != nil {
+		return nil, err
+	}
+	way := "one by one"
+	if !b.withoutKernels {
+		way = fmt.Sprintf("by a kernel of %d blocks of threads to the host and %d from there, of 1 MiB or more by copy engines",
+			b.gridAcrossBus(true), b.gridAcrossBus(false))
+	}
+	return append(facts, [2]string{"copy_blocks", way}), nil
 }
 
 // blockCopy is one call of CopyBlocks.

@@ -84,7 +84,7 @@ func (c *blockCopy) launchOne(kernel uintptr, a *blocksArgument) error {
 	blocks := (int(a.words) + threads*wordsInFlight - 1) / (threads * wordsInFlight)
 	switch {
 	case c.bus:
-		blocks = min(blocks, c.b.gridAcrossBus())
+		blocks = min(blocks, c.b.gridAcrossBus(c.Planes[0].Dst.Allocator.Kind() == backends.Pinned))
 	case threads == kernelThreads:
 		return c.b.launchBlocks(c.d.number, c.stream, kernel, blocks, unsafe.Pointer(a))
 	default:

@@ -139,12 +139,13 @@ func TestDescribe(t *testing.T) {
 			values[fact[0]] = fact[1]
 		}
 		t.Log(facts)
-		assert.Equal(t, []string{"name", "uuid", "compute_capability", "memory", "multiprocessors", "pci_bus_id", "driver"},
-			names)
+		assert.Equal(t, []string{"name", "uuid", "compute_capability", "memory", "multiprocessors", "pci_bus_id", "driver",
+			"copy_blocks"}, names)
 		assert.Regexp(t, `^GPU(-[0-9a-f]+){5}$`, values["uuid"])
 		assert.Regexp(t, `^[0-9]+\.[0-9]$`, values["compute_capability"])
 		assert.Regexp(t, `^[0-9]+\.[0-9]$`, values["driver"])
 		assert.Regexp(t, `^[0-9A-Fa-f]+:[0-9A-Fa-f]+:[0-9A-Fa-f]+\.0$`, values["pci_bus_id"])
+		assert.Contains(t, values["copy_blocks"], "by a kernel of 8 blocks of threads")
 		assert.NotZero(t, r.Shortcuts().CurrentDevice)
 
 		_, err = r.Describe(64)

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         runtime: NotRequired[str]  # what SYCL works by: level_zero, opencl, cuda or hip
         version: NotRequired[str]
         shared_memory: NotRequired[str]  # usm, fine, coarse or none
+        copy_blocks: NotRequired[str]  # how it crosses CUDA's and HIP's bus
         lacks: NotRequired[str]  # the allocators that the device does not have
 
 
