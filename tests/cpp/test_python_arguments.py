@@ -1,5 +1,6 @@
 """hamr::buffer as arguments and results of functions that pybind11 and nanobind bind."""
 
+import functools
 import gc
 import sys
 import time
@@ -21,10 +22,17 @@ from tests.support.processes import run_code, scaled
 COMPILERS = {"bound_pybind11": compile_with_pybind11, "bound_nanobind": compile_with_nanobind}
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """Compiles a module once."""
+    return functools.cache(
+        lambda name: COMPILERS[name](CPP / f"{name}.cpp", tmp_path_factory.mktemp(name))
+    )
+
+
 @pytest.fixture(scope="module", params=COMPILERS)
-def path(request, tmp_path_factory):
-    name = request.param
-    return COMPILERS[name](CPP / f"{name}.cpp", tmp_path_factory.mktemp(name))
+def path(request, compiled):
+    return compiled(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +41,9 @@ def bound(path):
 
 
 @pytest.fixture(scope="module")
-def bound_by_pybind11(tmp_path_factory):
+def bound_by_pybind11(compiled):
     """Which alone gives functions pointers."""
-    source, folder = CPP / "bound_pybind11.cpp", tmp_path_factory.mktemp("pointers")
-    return load(compile_with_pybind11(source, folder))
+    return load(compiled("bound_pybind11"))
 
 
 def references():
