@@ -1,8 +1,10 @@
 """hamr.hpp, and the headers of upstream's names: what programs in C++ do with them."""
 
+import functools
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -27,12 +29,17 @@ def build(name, folder, *flags, standard="c++17"):
     return compile_program(source, folder / name, *flags, language="c++", standard=standard)
 
 
-def sanitizer(folder, kinds="address,undefined"):
+def sanitizer(kinds="address,undefined"):
     """Flags that find mistakes with memory and undefined behaviour, where the compiler has them."""
-    source, flags = folder / "empty.cpp", [f"-fsanitize={kinds}", "-fno-sanitize-recover"]
-    source.write_text("int main() {}\n")
-    command = [*LANGUAGES["c++"][1], *flags, source, "-o", folder / "empty"]
-    done = subprocess.run(command, capture_output=True, check=False)
+    return sanitizer_of(tuple(LANGUAGES["c++"][1]), kinds)
+
+
+@functools.cache
+def sanitizer_of(command, kinds):
+    flags = [f"-fsanitize={kinds}", "-fno-sanitize-recover"]
+    with tempfile.TemporaryDirectory() as folder:
+        words = [*command, *flags, "-x", "c++", "-", "-o", f"{folder}/empty"]
+        done = subprocess.run(words, input=b"int main() {}\n", capture_output=True, check=False)
     return flags if done.returncode == 0 else []
 
 
@@ -45,12 +52,12 @@ SANITIZED = {"ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=0"}
 
 def test_the_whole_surface(tmp_path):
     """Each constructor, method and function, under a sanitizer where there is one."""
-    program = build("surface", tmp_path, *sanitizer(tmp_path))
+    program = build("surface", tmp_path, *sanitizer())
     assert run(program, env=SANITIZED).splitlines()[-1] == "all of C++"
 
 
 def test_threads_that_read_one_buffer(tmp_path):
-    program = build("readers", tmp_path, *sanitizer(tmp_path, "thread"), "-pthread")
+    program = build("readers", tmp_path, *sanitizer("thread"), "-pthread")
     assert run(program, env=HOST).splitlines()[-1] == "all have read"
 
 
@@ -61,7 +68,7 @@ def test_a_program_with_upstreams_header_names(tmp_path):
 @pytest.mark.parametrize("standard", ["c++20", "c++17"][: 2 if SCALE >= 1 else 1])
 def test_what_authors_have(standard, tmp_path):
     """Beside HAMR's functions, under sanitizers where there are some."""
-    found = sanitizer(tmp_path)
+    found = sanitizer()
     flags = [*found, "-fsanitize=undefined"] if found else []
     program = build("authors", tmp_path, "-Wconversion", *flags, standard=standard)
     assert run(program, env=HOST | SANITIZED).splitlines()[-1] == "all for authors"
@@ -122,7 +129,7 @@ def test_codes(name, command, standard, tmp_path, monkeypatch):
     """
     monkeypatch.setitem(LANGUAGES, "c++", ("c++17", command))
     watched = [(GCC, "c++17"), (CLANG, "c++20")][: 2 if SCALE >= 1 else 1]
-    sanitized = sanitizer(tmp_path) if (command, standard) in watched else []
+    sanitized = sanitizer() if (command, standard) in watched else []
     program = build(name, tmp_path, "-Wconversion", *sanitized, standard=standard)
     assert run(program, env={**HOST, **SANITIZED}).splitlines()[-1] == CODES[name]
 
@@ -152,7 +159,7 @@ def test_a_random_walk(name, seed, tmp_path_factory):
     folder = tmp_path_factory.getbasetemp()
     program = folder / name
     if not program.exists():
-        build(name, folder, *(sanitizer(folder) if name == "objects_model" else []))
+        build(name, folder, *(sanitizer() if name == "objects_model" else []))
     steps = str(scaled(600, 20))
     assert run(program, str(seed), steps, env=SANITIZED) == "the model holds\n"
 
