@@ -4,10 +4,10 @@ package backends
 // pages of a cache, rows of a table.
 type BlockCopier interface {
 	// CopyBlocks enqueues the copies in stream order, and in any order among themselves. The stream is one that Copy
-	// would take. Host memory is such as the stream's device reaches: other host memory is ErrUnsupported. The error is
-	// errors.ErrUnsupported where another way must be taken: then nothing is enqueued. After another error some copies may
-	// have begun. Those that are enqueued stay in the stream. Reading is also about indices in a Region. Lists and
-	// the Planes may change when it has returned.
+	// would take. Host memory that the stream's device does not reach is copied as Copy does, by indices that are no
+	// Region. The error is errors.ErrUnsupported where another way must be taken: then nothing is enqueued. After another
+	// error some copies may have begun. Those that are enqueued stay in the stream. Reading is also about indices in a
+	// Region. Lists and the Planes may change when it has returned.
 	CopyBlocks(blocks *Blocks, stream Stream) (Progress, error)
 }
 
@@ -21,6 +21,8 @@ type Blocks struct {
 	// Repeated says that To may name a block twice, of which the last one wins. It is false where To is a List, or
 	// counts, as then it names none twice.
 	Repeated bool
+	// Stop is as CopyUntil's, where it is not nil.
+	Stop *Stop
 	// Failed is set by CopyBlocks where the device reads indices: see BlockFailure.
 	Failed BlockFailure
 }

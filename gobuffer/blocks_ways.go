@@ -80,10 +80,8 @@ func (g *blockCopy) copyLot(key blockLot, list *planned) (err error) {
 	switch key.way {
 	case blocksOnHost:
 		return g.copyOnHost(list, key.size)
-	case blocksByDevice:
-		err = g.copyByDevice(list, key.size)
-	case blocksStaged:
-		err = g.copyStaged(list, key.size)
+	case blocksByDevice, blocksStaged:
+		err = g.copyByDevice(list, key.size, key.way)
 	case blocksMade:
 		for _, p := range list.pairs {
 			if err := g.copyMade(p); err != nil {
@@ -199,7 +197,8 @@ func (p *pair) planes() (list []backends.Plane, size int, flat bool) {
 	if count > mostPlanes || count > 1 && size < leastRun {
 		return nil, 0, false
 	}
-	one := backends.Plane{Dst: to.region(), Src: from.region(), DstStride: p.dst.layout.Strides[0],
+	side := p.side()
+	one := backends.Plane{Dst: side.regionOf(to), Src: side.regionOf(from), DstStride: p.dst.layout.Strides[0],
 		SrcStride: p.src.layout.Strides[0]}
 	list = make([]backends.Plane, 0, count)
 	_ = eachRun(to.layout.Shape[:outer], to.layout.Strides, from.layout.Strides, func(d, s int) error {
@@ -302,13 +301,18 @@ func (g *blockCopy) copyByPairs(pairs []*pair) error {
 
 // copyByDevice copies blocks by as few steps as there may be of a device's. The error is errors.ErrUnsupported where
 // that cannot.
-func (g *blockCopy) copyByDevice(list *planned, size int) error {
-	side := list.pairs[0].side()
-	g.trace("by the device", list.pairs)
+func (g *blockCopy) copyByDevice(list *planned, size int, way blockWay) error {
+	first := list.pairs[0]
+	side, how := first.side(), "by the device"
+	if way == blocksStaged {
+		how = "by way of page-locked memory"
+	}
+	g.trace(how, list.pairs)
 	return enqueueTogether(side, list.pairs, nil,
 		func(w *order.Work) (_ *order.Work, all backends.Progress, err error) {
 			for planes := range slices.Chunk(list.planes, mostPlanes) {
-				b := backends.Blocks{Planes: planes, Size: size, Count: g.count, To: g.to, From: g.from}
+				b := backends.Blocks{Planes: planes, Size: size, Count: g.count, To: g.to, From: g.from,
+					Stop: first.dst.stopWith(first.src)}
 				left, err := side.memory.blocks.CopyBlocks(&b, w.Stream)
 				if all |= left; err != nil {
 					return w, all, err

@@ -60,13 +60,22 @@ type blockCopy struct {
 	v      *visit
 	d      *device
 	stream backends.Stream
-	bus    bool // between page-locked memory and a device
+	road   road
 }
+
+// road is where the blocks of a copy pass.
+type road int
+
+const (
+	byPeers   road = iota // within a device, or between two
+	byBus                 // between page-locked memory and a device
+	byStaging             // between ordinary host memory and a device
+)
 
 // CopyBlocks implements backends.BlockCopier. Indices that the device reads are checked there. Those of lists are pairs
 // in a kernel's arguments, or are uploaded.
 func (b *copyFloor) CopyBlocks(blocks *backends.Blocks, stream backends.Stream) (backends.Progress, error) {
-	number, bus, err := b.deviceOfBlocks(blocks)
+	number, road, err := b.deviceOfBlocks(blocks)
 	if err != nil {
 		return backends.Complete, err
 	}
@@ -84,12 +93,17 @@ func (b *copyFloor) CopyBlocks(blocks *backends.Blocks, stream backends.Stream) 
 		return backends.Complete, err
 	}
 	b.failures.collect(&b.memoryFloor)
-	c := &blockCopy{blocks, b, v, d, stream, bus}
+	c := &blockCopy{blocks, b, v, d, stream, road}
 	captured := v.captures(stream)
 	if read(blocks.To) || read(blocks.From) {
 		return c.byIndices(functions, captured)
 	}
-	if bus && blocks.Size >= ofCopyEngine && !captured {
+	switch {
+	case road == byStaging && captured:
+		return backends.Complete, errors.ErrUnsupported // what the host waits for is no part of a graph
+	case road == byStaging:
+		return c.staged(functions)
+	case road == byBus && blocks.Size >= ofCopyEngine && !captured:
 		return late, c.byCopyEngine()
 	}
 	return c.byLists(functions, captured)
@@ -98,13 +112,13 @@ func (b *copyFloor) CopyBlocks(blocks *backends.Blocks, stream backends.Stream) 
 // read reports whether a device reads the indices.
 func read(i backends.BlockIndex) bool { return i.List == nil && i.Region.Address != 0 }
 
-// deviceOfBlocks returns the device whose kernel copies, and whether it does so across the bus.
-func (b *copyFloor) deviceOfBlocks(blocks *backends.Blocks) (number int, bus bool, err error) {
+// deviceOfBlocks returns the device whose kernel copies, and where the blocks pass.
+func (b *copyFloor) deviceOfBlocks(blocks *backends.Blocks) (number int, by road, err error) {
 	dst, src := blocks.Planes[0].Dst, blocks.Planes[0].Src
 	number = b.copyDevice(dst, src)
 	to, from := dst.Allocator.Kind(), src.Allocator.Kind()
 	switch {
-	case b.withoutKernels || dst.Allocator.Backend() != b.Name() || src.Allocator.Backend() != b.Name():
+	case b.withoutKernels || !b.ownOrOrdinary(dst) || !b.ownOrOrdinary(src):
 		err = errors.ErrUnsupported
 	case blocks.Count > mostInLaunch || blocks.Size > mostInLaunch ||
 		max(blocks.To.Extent, blocks.From.Extent) > math.MaxInt32:
@@ -114,17 +128,23 @@ func (b *copyFloor) deviceOfBlocks(blocks *backends.Blocks) (number int, bus boo
 			err = b.checkPeers(blocks)
 		}
 	case to == backends.DeviceOnly && from == backends.Pinned, to == backends.Pinned && from == backends.DeviceOnly:
-		bus = true
+		by = byBus
+	case to == backends.DeviceOnly && from == backends.Pageable, to == backends.Pageable && from == backends.DeviceOnly:
+		by = byStaging
 	default:
 		err = errors.ErrUnsupported
 	}
 	for _, i := range []backends.BlockIndex{blocks.To, blocks.From} {
 		//mutate:never a device reads indices that it does not reach
-		if read(i) && !b.reachesIndex(number, i.Region) {
+		if read(i) && (by == byStaging || !b.reachesIndex(number, i.Region)) {
 			err = errors.ErrUnsupported
 		}
 	}
-	return number, bus, err
+	return number, by, err
+}
+
+func (b *copyFloor) ownOrOrdinary(at backends.Region) bool {
+	return at.Allocator.Backend() == b.Name() || at.Allocator.Kind() == backends.Pageable
 }
 
 func (b *copyFloor) reachesIndex(number int, at backends.Region) bool {

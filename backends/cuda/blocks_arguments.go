@@ -1,5 +1,7 @@
 package cuda
 
+import "unsafe"
+
 // The kernels of kernels/blocks.h.
 const (
 	copyBlocksKernel  = "hamr_copy_blocks"
@@ -22,6 +24,8 @@ type blockIndex struct {
 }
 
 type blockPair struct{ to, from uint32 }
+
+const pairSize = int(unsafe.Sizeof(blockPair{}))
 
 type blockReport struct {
 	failed uint64

@@ -48,12 +48,15 @@ func (c *blockCopy) byLists(k blockKernels, captured bool) (backends.Progress, e
 	if captured || apart || len(pairs)+planeWords*len(c.Planes) <= mostBlockWords {
 		return late, c.launch(k.copy, blockSource{listed: pairs})
 	}
-	size := len(pairs) * int(unsafe.Sizeof(blockPair{}))
-	at, free, err := c.uploaded(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(pairs))), size))
+	at, free, err := c.uploaded(pairBytes(pairs))
 	if err != nil {
 		return backends.Complete, err
 	}
 	return late, errors.Join(c.launch(k.copy, blockSource{pairs: at}), free())
+}
+
+func pairBytes(pairs []blockPair) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(pairs))), len(pairs)*pairSize)
 }
 
 // readsLate reports whether an asynchronous copy may read ordinary host memory after it has returned.

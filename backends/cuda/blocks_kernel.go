@@ -64,7 +64,7 @@ func (a *blocksArgument) fill(planes []backends.Plane, from blockSource, first, 
 			uint64(p.SrcStride)})
 	}
 	if from.pairs != 0 {
-		a.pairs = uint64(from.pairs) + uint64(first)*uint64(unsafe.Sizeof(blockPair{}))
+		a.pairs = uint64(from.pairs) + uint64(first*pairSize)
 	}
 	if from.listed == nil {
 		return
@@ -78,13 +78,13 @@ func (a *blocksArgument) fill(planes []backends.Plane, from blockSource, first, 
 // that checks all indices is large, and there are few.
 func (c *blockCopy) launchOne(kernel uintptr, a *blocksArgument) error {
 	threads := kernelThreads
-	if a.to.extent > 0 && !c.bus {
+	if a.to.extent > 0 && c.road == byPeers {
 		threads = checkedThreads
 	}
 	blocks := (int(a.words) + threads*wordsInFlight - 1) / (threads * wordsInFlight)
 	switch {
-	case c.bus:
-		blocks = min(blocks, c.b.gridAcrossBus(c.Planes[0].Dst.Allocator.Kind() == backends.Pinned))
+	case c.road != byPeers:
+		blocks = min(blocks, c.b.gridAcrossBus(c.Planes[0].Dst.Allocator.Kind() != backends.DeviceOnly))
 	case threads == kernelThreads:
 		return c.b.launchBlocks(c.d.number, c.stream, kernel, blocks, unsafe.Pointer(a))
 	default:

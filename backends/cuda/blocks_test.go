@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/backends"
+	"hamr/backends/internal/staging"
 )
 
 // scattered is arrays of blocks at random, and what a copy makes of them.
@@ -188,6 +189,32 @@ func TestRandomBlocks(t *testing.T) {
 							}
 						})
 					}
+				}
+			}
+		})
+	}
+}
+
+// TestRandomBlocksOfOrdinaryMemory are staged, by chunks that hold many blocks or one.
+func TestRandomBlocksOfOrdinaryMemory(t *testing.T) {
+	for _, more := range []settings{nil, {staging.ChunkSetting: "700", staging.ThreadsSetting: "3"},
+		{staging.ChunkSetting: "20000"}} {
+		onBlocks(t, maps.Clone(more), func(t *testing.T, r *rig) {
+			random := rand.New(rand.NewPCG(17, 18))
+			own := r.newStream(t, 0)
+			for round := range 60 {
+				k := [][2]backends.Allocator{{backends.CUDA, backends.Malloc}, {backends.Malloc, backends.CUDAAsync}}[round%2]
+				by := func() backends.Allocator { return givenBy[random.IntN(2)] }
+				stream := []backends.Stream{0, legacyStream, perThreadStream, own}[random.IntN(4)]
+				s := r.scatter(t, random, k[0], k[1], by(), by())
+				left, err := r.CopyBlocks(&s.Blocks, stream)
+				require.NoError(t, err)
+				if k[1] == backends.Malloc {
+					assert.Equal(t, backends.Writing, left)
+					require.True(t, slices.Equal(s.want, r.got(t, s, stream)), "up, round %d", round)
+				} else {
+					assert.Equal(t, backends.Complete, left)
+					require.True(t, slices.Equal(s.want, hostBytes(s.target.Address, len(s.want))), "down, round %d", round)
 				}
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"hamr/backends"
+	"hamr/backends/internal/staging"
 )
 
 // TestBlocksAreFewCalls counts what the driver is asked for 2,048 blocks.
@@ -147,10 +148,19 @@ func TestBlocksThatGoAnotherWay(t *testing.T) {
 		stream backends.Stream
 	}{
 		"a foreign context's": {func(*backends.Blocks) {}, foreign},
-		"ordinary memory":     {func(b *backends.Blocks) { b.Planes[0].Src = r.room(t, backends.Malloc, 4096) }, 0},
-		"managed memory":      {func(b *backends.Blocks) { b.Planes[0].Src = r.room(t, backends.CUDAUnified, 4096) }, 0},
-		"host to host":        {func(b *backends.Blocks) { b.Planes[0].Dst = r.room(t, backends.CUDAHost, 4096) }, 0},
-		"too many blocks":     {func(b *backends.Blocks) { b.To.Extent = 1 << 31 }, 0},
+		"memory in disguise":  {func(b *backends.Blocks) { b.Planes[0].Src.Allocator = backends.Malloc }, 0},
+		"ordinary and named twice": {func(b *backends.Blocks) {
+			b.Planes[0].Src, b.Repeated = r.room(t, backends.Malloc, 4096), true
+		}, 0},
+		"ordinary to ordinary": {func(b *backends.Blocks) {
+			b.Planes[0].Src, b.Planes[0].Dst = r.room(t, backends.Malloc, 4096), r.room(t, backends.Malloc, 4096)
+		}, 0},
+		"ordinary and indices on a device": {func(b *backends.Blocks) {
+			b.Planes[0].Src, b.To.Region, b.To.Width = r.room(t, backends.Malloc, 4096), indices, 4
+		}, 0},
+		"managed memory":  {func(b *backends.Blocks) { b.Planes[0].Src = r.room(t, backends.CUDAUnified, 4096) }, 0},
+		"host to host":    {func(b *backends.Blocks) { b.Planes[0].Dst = r.room(t, backends.CUDAHost, 4096) }, 0},
+		"too many blocks": {func(b *backends.Blocks) { b.To.Extent = 1 << 31 }, 0},
 		"ordinary indices": {func(b *backends.Blocks) {
 			b.To.Region, b.To.Width = r.room(t, backends.Malloc, 64), 4
 		}, 0},
@@ -198,6 +208,50 @@ func TestBlocksInAGraph(t *testing.T) {
 	}
 }
 
+// TestBlocksOfOrdinaryMemoryThatGoAnotherWay: where nothing may be staged, or nothing is left to stage with.
+func TestBlocksOfOrdinaryMemoryThatGoAnotherWay(t *testing.T) {
+	random := rand.New(rand.NewPCG(19, 20))
+	for name, c := range map[string]struct {
+		settings settings
+		captured bool
+	}{
+		"no threads":            {settings{staging.ThreadsSetting: "0"}, false},
+		"no page-locked memory": {settings{staging.PinnedSetting: "0"}, false},
+		"less than a block":     {settings{staging.PinnedSetting: "1"}, false},
+		"a capture":             {nil, true},
+	} {
+		for _, k := range [][2]backends.Allocator{{backends.CUDA, backends.Malloc}, {backends.Malloc, backends.CUDA}} {
+			r := emulate(t, c.settings)
+			s := r.scatter(t, random, k[0], k[1], onHost, onHost)
+			if c.captured {
+				r.fail("cuStreamIsCapturing", 0, captureImplicit)
+			}
+			_, err := r.CopyBlocks(&s.Blocks, 0)
+			require.ErrorIs(t, err, errors.ErrUnsupported, name)
+			r.stopFailing()
+			require.True(t, slices.Equal(s.have, r.got(t, s, 0)), name)
+		}
+	}
+}
+
+// TestBlocksOfOrdinaryMemoryStop when they are asked to, and nobody uses the memory any more.
+func TestBlocksOfOrdinaryMemoryStop(t *testing.T) {
+	random := rand.New(rand.NewPCG(21, 22))
+	for _, k := range [][2]backends.Allocator{{backends.CUDA, backends.Malloc}, {backends.Malloc, backends.CUDA}} {
+		r := emulate(t, nil)
+		s := r.scatter(t, random, k[0], k[1], onHost, onHost)
+		s.Stop = new(backends.Stop)
+		s.Stop.Ask()
+		_, err := r.CopyBlocks(&s.Blocks, 0)
+		require.ErrorIs(t, err, backends.ErrStopped)
+		require.True(t, slices.Equal(s.have, r.got(t, s, 0)))
+		s.Stop = nil
+		_, err = r.CopyBlocks(&s.Blocks, 0)
+		require.NoError(t, err)
+		require.True(t, slices.Equal(s.want, r.got(t, s, 0)))
+	}
+}
+
 // A list may name a block twice if the caller does not know better.
 func TestRepeatedNumbersOfLists(t *testing.T) {
 	r := emulate(t, nil)
@@ -215,6 +269,26 @@ func TestRepeatedNumbersOfLists(t *testing.T) {
 func TestGridSettingThatIsNone(t *testing.T) {
 	r := loadEmulated(t, settings{GridSetting: "0"})
 	assert.Contains(t, unavailable(t, r.Backend).Reason, `HAMR_COPY_GRID is "0": a number of blocks of threads is needed`)
+}
+
+// stagedBlocks copies blocks of ordinary memory, as many to a chunk as need their pairs on the device.
+func stagedBlocks(name string, to, from backends.Allocator) operation {
+	return operation{name, 1, func(t *testing.T, r *rig) func() (func() error, error) {
+		dst, src := r.room(t, to, 3000), r.room(t, from, 3000)
+		index := backends.BlockIndex{Extent: 1000}
+		blocks := &backends.Blocks{Size: 3, Count: 1000, To: index, From: index,
+			Planes: []backends.Plane{{Dst: dst, Src: src, DstStride: 3, SrcStride: 3}}}
+		return func() (func() error, error) {
+			err := copied(r.CopyBlocks(blocks, 0))
+			if errors.Is(err, errors.ErrUnsupported) {
+				err = nil // the core takes another way
+			}
+			if err != nil {
+				_, _ = r.Synchronize(0, 0), r.Synchronize(0, 0)
+			}
+			return nothing, err
+		}
+	}}
 }
 
 // blocksOperation copies blocks, which the core waits for after an error.

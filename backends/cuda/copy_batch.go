@@ -121,9 +121,9 @@ func (b *copyFloor) gather(v *visit, d *device, copies []backends.BatchCopy, str
 	return v.copyBeside(d, l.by, stream, func(s backends.Stream) error {
 		l.stream = s
 		if up {
-			return b.staging.UploadParts(l, l.parts)
+			return b.staging.UploadFrom(l, l.parts)
 		}
-		return b.staging.DownloadParts(l, l.parts)
+		return b.staging.DownloadTo(l, l.parts)
 	})
 }
 
@@ -143,26 +143,14 @@ func (l *bundle) Down(c *staging.Chunk, offset, n int) error {
 
 func (l *bundle) copyChunk(c *staging.Chunk, offset, n int, function uintptr,
 	of func(remote, chunk backends.Address, size int) run) error {
-	if err := l.mark(c); err != nil {
-		return err
-	}
 	l.runs = l.runs[:0]
 	l.parts.Each(offset, offset+n, func(part, from, to int) {
 		chunk := int(c.Address) + l.parts[part].Start + from - offset
 		l.runs = append(l.runs, of(l.remote[part]+backends.Address(from), backends.Address(chunk), to-from))
 	})
-	b := l.copies
-	err := b.copyRuns(l.visit, l.device, l.runs, l.stream, function, l.by)
-	if err == nil {
-		//mutate:remove nothing stands for the copies of a chunk
-		err = b.call(b.driver.EventRecord, c.Mark.Event, b.native(l.stream))
-	}
-	if err != nil {
-		// Nothing stands for the copies, and the chunk is used again.
-		//mutate:remove a chunk is used again while copies of it fail
-		err = errors.Join(err, l.visit.finish(l.stream))
-	}
-	return err
+	return l.enqueue(c, func() error {
+		return l.copies.copyRuns(l.visit, l.device, l.runs, l.stream, function, l.by)
+	})
 }
 
 func (b *copyFloor) readMany() error {

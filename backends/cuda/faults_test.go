@@ -133,6 +133,8 @@ func operations() []operation {
 		batched("batch down", backends.Malloc, backends.CUDA),
 		batched("batch within", backends.CUDA, backends.CUDA),
 		batched("batch from page-locked memory", backends.CUDA, backends.CUDAHost),
+		stagedBlocks("batch of blocks up", backends.CUDA, backends.Malloc),
+		stagedBlocks("batch of blocks down", backends.Malloc, backends.CUDA),
 		blocksOperation("batch of blocks, listed", func(t *testing.T, r *rig) backends.BlockIndex {
 			return backends.BlockIndex{List: slices.Repeat([]int64{1, 2}, 300), Extent: 3}
 		}),

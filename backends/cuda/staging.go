@@ -85,17 +85,23 @@ func (l *lane) Down(c *staging.Chunk, offset, n int) error {
 }
 
 func (l *lane) copy(c *staging.Chunk, function, to, from uintptr, n int) error {
-	b := l.b
+	return l.enqueue(c, func() error { return l.b.call(function, to, from, uintptr(n), l.b.native(l.stream)) })
+}
+
+// enqueue enqueues copies of a chunk, and has its mark stand for them.
+func (l *lane) enqueue(c *staging.Chunk, copies func() error) error {
 	if err := l.mark(c); err != nil {
 		return err
 	}
-	if err := b.call(function, to, from, uintptr(n), b.native(l.stream)); err != nil {
-		return err
+	err := copies()
+	if err == nil {
+		//mutate:remove nothing stands for the copies of a chunk
+		err = l.b.call(l.b.driver.EventRecord, c.Mark.Event, l.b.native(l.stream))
 	}
-	err := b.call(b.driver.EventRecord, c.Mark.Event, b.native(l.stream))
 	if err != nil {
-		// Nothing stands for the copy, and the chunk is used again.
-		err = errors.Join(err, b.call(b.driver.StreamSynchronize, b.native(l.stream)))
+		// Nothing stands for the copies, and the chunk is used again.
+		//mutate:remove a chunk is used again while copies of it fail
+		err = errors.Join(err, l.visit.finish(l.stream))
 	}
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"unsafe"
 
 	"hamr/backends"
 )
@@ -40,9 +39,7 @@ type Chunk struct {
 }
 
 // bytes returns the first n bytes of the chunk.
-func (c *Chunk) bytes(n int) []byte {
-	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&c.Address))), n)
-}
+func (c *Chunk) bytes(n int) []byte { return memory(c.Address, n) }
 
 // Mark is an event of a device.
 type Mark struct {

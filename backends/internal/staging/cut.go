@@ -9,16 +9,14 @@ const quarter = 4
 // smallestCut is the smallest size of pieces that a quarter of is worth a call of the driver.
 const smallestCut = 1 << 20
 
-// cut returns where pieces of at most size bytes begin, and where the last one ends. Some small
-// ones are a quarter of that. All begin at multiples of their size in memory: processors copy what
-// is aligned alike faster, and two workers in one huge page that the system has yet to find would
-// each have it cleared. What lies apart is cut anywhere.
-func cut(host Parts, size, small int, up bool) []int {
-	length, step := host.Size(), max(size/quarter, 1)
+// cut has all pieces begin at multiples of their size in memory: processors copy what is aligned alike faster, and two
+// workers in one huge page that the system has yet to find would each have it cleared. What lies apart is cut anywhere.
+func (p Parts) cut(size, small int, up bool) []int {
+	length, step := p.Size(), max(size/quarter, 1)
 	small = min(small, length/quarter/step) * step
 	start := 0
-	if len(host) == 1 {
-		start = int(uintptr(unsafe.Pointer(unsafe.SliceData(host[0].Bytes))))
+	if len(p) == 1 {
+		start = int(uintptr(unsafe.Pointer(unsafe.SliceData(p[0].Bytes))))
 	}
 	c := cutter{start: start, bounds: make([]int, 1, length/size+small/step+3)}
 	if up {

@@ -24,7 +24,7 @@ func (p Parts) Add(bytes []byte) Parts {
 	return append(p, Part{(p.Size() + betweenParts - 1) / betweenParts * betweenParts, bytes})
 }
 
-// Size is the length of the transfer.
+// Size implements Host: it is the length of the transfer.
 func (p Parts) Size() int {
 	if len(p) == 0 {
 		return 0
@@ -40,4 +40,10 @@ func (p Parts) Each(begin, end int, visit func(part, from, to int)) {
 	for i := first; i < len(p) && p[i].Start < end; i++ {
 		visit(i, max(begin-p[i].Start, 0), min(end-p[i].Start, len(p[i].Bytes)))
 	}
+}
+
+func (p Parts) least() int { return 1 }
+
+func (p Parts) each(begin, end int, visit func(bytes []byte, at int)) {
+	p.Each(begin, end, func(part, from, to int) { visit(p[part].Bytes[from:to], p[part].Start+from) })
 }

@@ -15,7 +15,7 @@ import (
 // at a place of its own, without a lock.
 type transfer struct {
 	driver Driver
-	host   Parts
+	host   Host
 	up     bool
 	around bool  // the processors' caches
 	bounds []int // where the pieces begin, and where the last one ends
@@ -44,10 +44,10 @@ type piece struct {
 // Upload copies host memory to the device. At return it has been read; the device's copies are enqueued.
 // errors.ErrUnsupported says that nothing was begun, since no chunk is free. After any other error the device's bytes
 // are unspecified, and the host's are not read.
-func (e *Engine) Upload(d Driver, host []byte) error { return e.UploadParts(d, Whole(host)) }
+func (e *Engine) Upload(d Driver, host []byte) error { return e.UploadFrom(d, Whole(host)) }
 
-// UploadParts is Upload for bytes that do not lie side by side.
-func (e *Engine) UploadParts(d Driver, host Parts) error {
+// UploadFrom is Upload for bytes that do not lie side by side.
+func (e *Engine) UploadFrom(d Driver, host Host) error {
 	return e.move(d, host, true, e.threads(d.Device(), host.Size(), true, false))
 }
 
@@ -57,20 +57,20 @@ func (e *Engine) Download(d Driver, host []byte) error {
 	return e.move(d, Whole(host), false, e.threads(d.Device(), len(host), false, fresh(host)))
 }
 
-// DownloadParts is Download to places that do not lie side by side.
-func (e *Engine) DownloadParts(d Driver, host Parts) error {
+// DownloadTo is Download to places that do not lie side by side.
+func (e *Engine) DownloadTo(d Driver, host Host) error {
 	return e.move(d, host, false, e.threads(d.Device(), host.Size(), false, false))
 }
 
-func (e *Engine) move(d Driver, host Parts, up bool, threads int) error {
+func (e *Engine) move(d Driver, host Host, up bool, threads int) error {
 	whole := host.Size()
-	size := e.chunkSize(whole)
+	size := max(e.chunkSize(whole), host.least())
 	workers := e.workers(whole/size, threads)
 	small := 2 * workers
 	if size < smallestCut && e.Chunk <= 0 {
 		small = 0
 	}
-	bounds := cut(host, size, small, up)
+	bounds := host.cut(size, small, up)
 	pieces := len(bounds) - 1
 	ring, past := max(ringDown, 2*threads), whole >= around
 	if up {
@@ -142,12 +142,12 @@ func (t *transfer) copy(number int) {
 	if !t.stop.Load() {
 		begin, n := t.bounds[number], t.length(number)
 		chunk := p.chunk.bytes(n)
-		t.host.Each(begin, begin+n, func(part, from, to int) {
-			bytes, in := t.host[part].Bytes[from:to], chunk[t.host[part].Start+from-begin:]
+		t.host.each(begin, begin+n, func(bytes []byte, at int) {
+			in := chunk[at-begin:][:len(bytes)]
 			if t.up {
-				t.move(in[:len(bytes)], bytes)
+				t.move(in, bytes)
 			} else {
-				t.move(bytes, in[:len(bytes)])
+				t.move(bytes, in)
 			}
 		})
 	}
