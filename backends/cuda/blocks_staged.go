@@ -78,7 +78,7 @@ func (l *blockLane) copyChunk(c *staging.Chunk, offset int) error {
 		if err := l.place(); err != nil {
 			return err
 		}
-		p, size := l.host.Piece(offset), l.copies.Size
+		p, size := l.host.Load(offset), l.copies.Size
 		planes := slices.Clone(l.copies.Planes[p.Plane : p.Plane+p.Planes])
 		for i := range planes {
 			// Block First is the chunk's first one.

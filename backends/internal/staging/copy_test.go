@@ -45,7 +45,7 @@ func TestPiecesFollowEachOther(t *testing.T) {
 		for _, small := range []int{0, 1, 6} {
 			for _, part := range [][]byte{host[:1], host[:63], host[5:1000], host[64:], host} {
 				for _, up := range []bool{true, false} {
-					bounds := Whole(part).cut(size, small, up)
+					bounds := Whole(part).cut(size, 1, small, up)
 					assert.Zero(t, bounds[0])
 					assert.Equal(t, len(part), bounds[len(bounds)-1])
 					for i := range len(bounds) - 1 {

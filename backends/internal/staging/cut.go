@@ -11,7 +11,8 @@ const smallestCut = 1 << 20
 
 // cut has all pieces begin at multiples of their size in memory: processors copy what is aligned alike faster, and two
 // workers in one huge page that the system has yet to find would each have it cleared. What lies apart is cut anywhere.
-func (p Parts) cut(size, small int, up bool) []int {
+func (p Parts) cut(size, fold, small int, up bool) []int {
+	size /= fold
 	length, step := p.Size(), max(size/quarter, 1)
 	small = min(small, length/quarter/step) * step
 	start := 0

@@ -24,6 +24,12 @@ const (
 	// smallestGathered is up to what size of parts one thread is faster than the driver.
 	smallestGathered = 256 << 10
 
+	// Below smallTransfer there are about smallLoads chunks, of smallFold pieces each: the calls of the driver for more
+	// chunks would take longer than the bytes, and a larger piece would be one thread's for long.
+	smallTransfer = 4 << 20
+	smallLoads    = 2
+	smallFold     = 8
+
 	smallestChunk = 128 << 10
 	largestChunk  = 2 << 20
 
@@ -61,6 +67,8 @@ type Engine struct {
 	Chunk int
 	// Limit bounds the page-locked memory; zero is DefaultLimit.
 	Limit int
+
+	folds int // instead of what fold chooses, if not zero
 
 	mu    sync.Mutex
 	idle  []*Chunk
@@ -103,8 +111,8 @@ func (e *Engine) chunkSize(size int) int {
 	}
 	var pieces int
 	switch {
-	case size < 4<<20:
-		pieces = 8
+	case size < smallTransfer:
+		pieces = smallLoads
 	case size < 16<<20:
 		pieces = 16
 	case size < 64<<20:
@@ -113,6 +121,17 @@ func (e *Engine) chunkSize(size int) int {
 		pieces = 64
 	}
 	return min(max(1<<(bits.Len(uint(size/pieces))-1), smallestChunk), largestChunk)
+}
+
+// fold returns how many pieces a chunk has.
+func (e *Engine) fold(size int) int {
+	switch {
+	case e.folds > 0:
+		return e.folds
+	case e.Chunk > 0 || size >= smallTransfer:
+		return 1
+	}
+	return smallFold
 }
 
 // class returns the size to make chunks in for pieces of a size.

@@ -13,21 +13,21 @@ type Host interface {
 	Size() int
 	// least is the size of the smallest chunks that will do.
 	least() int
-	// cut returns where pieces of at most size bytes begin, and where the last one ends. Some small ones are a quarter of
-	// that.
-	cut(size, small int, up bool) []int
+	// cut returns where pieces begin, and where the last one ends. fold pieces after one another, with the rest at the
+	// end, are the load of a chunk and have at most size bytes together. Some small loads have a quarter of that.
+	cut(size, fold, small int, up bool) []int
 	// each calls visit for the bytes of a piece, and where in the transfer they come.
 	each(begin, end int, visit func(bytes []byte, at int))
 }
 
-// Blocks is host memory of one transfer: equally large blocks of some planes. Each piece has some blocks of some
-// planes, those of a plane one after the other.
+// Blocks is host memory of one transfer: equally large blocks of some planes. Each load has some blocks of some planes,
+// those of a plane one after the other.
 type Blocks struct {
 	planes []BlockPlane
 	index  []int64 // of which blocks; nil counts
 	size   int     // of a block
 	count  int     // of the blocks of a plane
-	pieces []BlockPiece
+	loads  []BlockLoad
 }
 
 // BlockPlane is where block 0 of a plane lies, and how far the next one is.
@@ -36,8 +36,8 @@ type BlockPlane struct {
 	Stride  int
 }
 
-// BlockPiece is Count blocks, from the number First on, of Planes planes.
-type BlockPiece struct {
+// BlockLoad is Count blocks, from the number First on, of Planes planes.
+type BlockLoad struct {
 	Begin         int // in the transfer, in bytes
 	Plane, Planes int
 	First, Count  int
@@ -53,14 +53,14 @@ func (b *Blocks) Size() int { return len(b.planes) * b.count * b.size }
 
 func (b *Blocks) least() int { return b.size }
 
-func (b *Blocks) cut(size, small int, up bool) []int {
+func (b *Blocks) cut(size, fold, small int, up bool) []int {
 	wide := min(max(size/b.size, 1), len(b.planes))
 	row, whole := wide*b.size, b.Size()
 	many := max(size/row, 1)
 	few := max(many/quarter, 1)
 	ends := min(small, whole/quarter/(few*row)) * few * row
 	bounds, at := []int{0}, 0
-	b.pieces = nil
+	b.loads = nil
 	for plane := 0; plane < len(b.planes); plane += wide {
 		planes := min(wide, len(b.planes)-plane)
 		for first := 0; first < b.count; {
@@ -69,38 +69,40 @@ func (b *Blocks) cut(size, small int, up bool) []int {
 				n = few
 			}
 			n = min(n, b.count-first)
-			b.pieces = append(b.pieces, BlockPiece{at, plane, planes, first, n})
+			b.loads = append(b.loads, BlockLoad{at, plane, planes, first, n})
+			for i := range fold {
+				bounds = append(bounds, at+(i+1)*planes*n/fold*b.size)
+			}
 			at, first = at+planes*n*b.size, first+n
-			bounds = append(bounds, at)
 		}
 	}
 	return bounds
 }
 
-// Piece returns the piece that begins there. It is for Driver.
-func (b *Blocks) Piece(begin int) BlockPiece {
-	return b.pieces[sort.Search(len(b.pieces), func(i int) bool { return b.pieces[i].Begin >= begin })]
+// Load returns the load that has a byte of the transfer. It is for Driver.
+func (b *Blocks) Load(at int) BlockLoad {
+	return b.loads[sort.Search(len(b.loads), func(i int) bool { return b.loads[i].Begin > at })-1]
 }
 
-// Most returns how many blocks of a plane a piece has at most. It is for Driver.
+// Most returns how many blocks of a plane a load has at most. It is for Driver.
 func (b *Blocks) Most() (most int) {
-	for _, p := range b.pieces {
-		most = max(most, p.Count)
+	for _, l := range b.loads {
+		most = max(most, l.Count)
 	}
 	return most
 }
 
-func (b *Blocks) each(begin, _ int, visit func(bytes []byte, at int)) {
-	piece, at := b.Piece(begin), begin
-	for _, p := range b.planes[piece.Plane : piece.Plane+piece.Planes] {
-		for k, end := piece.First, piece.First+piece.Count; k < end; {
-			block, n := b.number(k), 1
-			for p.Stride == b.size && k+n < end && b.number(k+n) == block+n {
-				n++
-			}
-			visit(memory(p.Address+backends.Address(block*p.Stride), n*b.size), at)
-			k, at = k+n, at+n*b.size
+func (b *Blocks) each(begin, end int, visit func(bytes []byte, at int)) {
+	for l := b.Load(begin); begin < end; {
+		nth := (begin - l.Begin) / b.size
+		p, k := b.planes[l.Plane+nth/l.Count], l.First+nth%l.Count
+		block, n := b.number(k), 1
+		for most := min(l.First+l.Count-k, (end-begin)/b.size); p.Stride == b.size && n < most &&
+			b.number(k+n) == block+n; {
+			n++
 		}
+		visit(memory(p.Address+backends.Address(block*p.Stride), n*b.size), begin)
+		begin += n * b.size
 	}
 }
 

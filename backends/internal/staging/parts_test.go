@@ -17,7 +17,7 @@ import (
 func TestRandomParts(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 5))
-		e := &Engine{Threads: 1 + random.IntN(4), Chunk: 1 + random.IntN(900)}
+		e := &Engine{Threads: 1 + random.IntN(4), Chunk: 1 + random.IntN(900), folds: random.IntN(6)}
 		e.Limit = e.Chunk * (1 + random.IntN(6))
 		var parts Parts
 		for range 1 + random.IntN(8) {
@@ -49,7 +49,7 @@ func TestRandomParts(t *testing.T) {
 func TestRandomBlocks(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 6))
-		e := &Engine{Threads: 1 + random.IntN(4), Chunk: 1 + random.IntN(900)}
+		e := &Engine{Threads: 1 + random.IntN(4), Chunk: 1 + random.IntN(900), folds: random.IntN(6)}
 		size, extent := 1+random.IntN([]int{5, 1000}[random.IntN(2)]), 1+random.IntN(40)
 		e.Limit = max(e.Chunk, size) * (1 + random.IntN(6))
 		count, stride := 1+random.IntN(extent), size+random.IntN(2)*random.IntN(50)
@@ -91,13 +91,13 @@ func TestRandomBlocks(t *testing.T) {
 		for i, m := range memories {
 			require.True(t, bytes.Equal(sent[i], m), "seed %d, plane %d", seed, i)
 		}
-		pieces := 0
-		for _, p := range host.pieces {
+		blocks := 0
+		for _, p := range host.loads {
 			assert.LessOrEqual(t, p.Planes*p.Count*size, max(e.Chunk, size))
 			assert.LessOrEqual(t, p.Count, host.Most())
-			pieces += p.Planes * p.Count
+			blocks += p.Planes * p.Count
 		}
-		assert.Equal(t, len(planes)*count, pieces)
+		assert.Equal(t, len(planes)*count, blocks)
 	}
 }
 
@@ -116,7 +116,7 @@ func (d *blockDevice) Down(c *Chunk, offset, _ int) error {
 }
 
 func (d *blockDevice) copy(c *Chunk, offset int, one func(chunk, own []byte)) error {
-	p, size := d.host.Piece(offset), d.host.size
+	p, size := d.host.Load(offset), d.host.size
 	d.enqueue(c, func() {
 		chunk := c.bytes(p.Planes * p.Count * size)
 		for i := range p.Planes {

@@ -131,7 +131,7 @@ func randomBytes(random *rand.Rand, n int) []byte {
 func TestRandomTransfers(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		e := &Engine{Threads: 1 + random.IntN(4), Chunk: 1 + random.IntN(40)}
+		e := &Engine{Threads: 1 + random.IntN(4), Chunk: 1 + random.IntN(40), folds: random.IntN(6)}
 		e.Limit = e.Chunk * (1 + random.IntN(6))
 		d := &lateDevice{random: random, marks: &marks{over: map[uintptr]func() bool{}}}
 		size := 1 + random.IntN(500)
@@ -163,7 +163,7 @@ func TestEveryCallMayFail(t *testing.T) {
 	for _, up := range []bool{true, false} {
 		for failing := 1; ; failing++ {
 			random := rand.New(rand.NewPCG(uint64(failing), 2))
-			e := &Engine{Threads: 3, Chunk: 16, Limit: 16 * 4}
+			e := &Engine{Threads: 3, Chunk: 16, Limit: 16 * 4, folds: random.IntN(4)}
 			d := &lateDevice{random: random, marks: &marks{over: map[uintptr]func() bool{}}, memory: make([]byte, 200),
 				failing: failing}
 			host := randomBytes(random, 200)
@@ -237,7 +237,7 @@ func TestWhatIsServed(t *testing.T) {
 
 func TestChunksSuitTheSize(t *testing.T) {
 	e := &Engine{}
-	for size, chunk := range map[int]int{1 << 20: 128 << 10, 2 << 20: 256 << 10, 4 << 20: 256 << 10, 16 << 20: 512 << 10,
+	for size, chunk := range map[int]int{1 << 20: 512 << 10, 2 << 20: 1 << 20, 4 << 20: 256 << 10, 16 << 20: 512 << 10,
 		64 << 20: 1 << 20, 127 << 20: 1 << 20, 128 << 20: 2 << 20, 1 << 30: 2 << 20} {
 		assert.Equal(t, chunk, e.chunkSize(size), size)
 	}
@@ -249,6 +249,19 @@ func TestChunksSuitTheSize(t *testing.T) {
 	assert.Equal(t, 1<<20, little.class(1<<20), "no class within the limit is large enough")
 	chosen := &Engine{Chunk: 1000}
 	assert.Equal(t, 1000, chosen.class(chosen.chunkSize(1<<30)))
+}
+
+// TestSmallTransfersAreFewCopies, as the driver's calls take as long as the bytes.
+func TestSmallTransfersAreFewCopies(t *testing.T) {
+	random := rand.New(rand.NewPCG(6, 6))
+	d := &lateDevice{random: random, marks: &marks{over: map[uintptr]func() bool{}}, memory: make([]byte, 1<<20)}
+	e := &Engine{Threads: 4}
+	sent, got := randomBytes(random, 1<<20), make([]byte, 1<<20)
+	require.NoError(t, e.Upload(d, sent))
+	assert.LessOrEqual(t, len(d.queue), 3)
+	require.NoError(t, e.Download(d, got))
+	assert.LessOrEqual(t, len(d.queue), 6)
+	assert.True(t, bytes.Equal(sent, got))
 }
 
 // TestNewChunksAreAShareOfATransfer counts them over the first transfers of a size.

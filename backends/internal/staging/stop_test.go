@@ -18,7 +18,7 @@ func TestAStopEndsATransfer(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		d := &lateDevice{random: random, marks: &marks{over: map[uintptr]func() bool{}}, memory: make([]byte, 1000)}
-		e := &Engine{Threads: 2, Chunk: 16, Limit: 16 * 8}
+		e := &Engine{Threads: 2, Chunk: 16, Limit: 16 * 8, folds: random.IntN(4)}
 		first := randomBytes(random, 1000)
 		require.NoError(t, e.Upload(d, first))
 		d.finish()

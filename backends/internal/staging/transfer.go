@@ -12,16 +12,18 @@ import (
 // than to copy a chunk.
 //
 // Pieces are offered to the workers in order. A worker that claims a piece waits until it is offered. So each looks
-// at a place of its own, without a lock.
+// at a place of its own, without a lock. Some pieces that follow each other have one chunk, for which the driver is
+// called once.
 type transfer struct {
 	driver Driver
 	host   Host
 	up     bool
 	around bool  // the processors' caches
 	bounds []int // where the pieces begin, and where the last one ends
-	pieces []piece
+	fold   int   // how many pieces a chunk has, save the last one
+	loads  []load
 
-	begun   int      // pieces that a chunk was found for
+	begun   int      // loads that a chunk was found for
 	ended   int      // and those that need no more of the caller's time
 	first   int      // that needs some
 	free    []*Chunk // to be used
@@ -35,10 +37,11 @@ type transfer struct {
 	spins int // of everybody's pauses
 }
 
-type piece struct {
-	chunk *Chunk // set before it is offered
-	done  atomic.Bool
-	ended bool // the caller's
+// load is the pieces of a chunk.
+type load struct {
+	chunk  *Chunk // set before they are offered
+	copied atomic.Int32
+	ended  bool // the caller's
 }
 
 // Upload copies host memory to the device. At return it has been read; the device's copies are enqueued.
@@ -48,40 +51,42 @@ func (e *Engine) Upload(d Driver, host []byte) error { return e.UploadFrom(d, Wh
 
 // UploadFrom is Upload for bytes that do not lie side by side.
 func (e *Engine) UploadFrom(d Driver, host Host) error {
-	return e.move(d, host, true, e.threads(d.Device(), host.Size(), true, false))
+	return e.move(d, host, true, false)
 }
 
 // Download copies from the device to host memory, which is complete at return. Errors are as
 // Upload's; after one the host's bytes are unspecified, and not written any more.
 func (e *Engine) Download(d Driver, host []byte) error {
-	return e.move(d, Whole(host), false, e.threads(d.Device(), len(host), false, fresh(host)))
+	return e.move(d, Whole(host), false, fresh(host))
 }
 
 // DownloadTo is Download to places that do not lie side by side.
 func (e *Engine) DownloadTo(d Driver, host Host) error {
-	return e.move(d, host, false, e.threads(d.Device(), host.Size(), false, false))
+	return e.move(d, host, false, false)
 }
 
-func (e *Engine) move(d Driver, host Host, up bool, threads int) error {
+func (e *Engine) move(d Driver, host Host, up, isFresh bool) error {
 	whole := host.Size()
+	threads := e.threads(d.Device(), whole, up, isFresh)
 	size := max(e.chunkSize(whole), host.least())
-	workers := e.workers(whole/size, threads)
+	fold := min(e.fold(whole), size)
+	workers := e.workers(whole/size*fold, threads)
 	small := 2 * workers
 	if size < smallestCut && e.Chunk <= 0 {
 		small = 0
 	}
-	bounds := host.cut(size, small, up)
-	pieces := len(bounds) - 1
+	bounds := host.cut(size, fold, small, up)
+	loads := (len(bounds) - 2 + fold) / fold
 	ring, past := max(ringDown, 2*threads), whole >= around
 	if up {
 		ring, past = ringUp, whole < aroundUp
 	}
-	chunks, err := e.take(d, min(ring, pieces), size, whole)
+	chunks, err := e.take(d, min(ring, loads), size, whole)
 	if err != nil {
 		return err
 	}
-	t := &transfer{driver: d, host: host, up: up, around: past, bounds: bounds, pieces: make([]piece, pieces),
-		spins: spinsAlone}
+	t := &transfer{driver: d, host: host, up: up, around: past, bounds: bounds, fold: fold,
+		loads: make([]load, loads), spins: spinsAlone}
 	if runtime.GOMAXPROCS(0) > workers {
 		t.spins = spins
 	}
@@ -95,8 +100,8 @@ func (e *Engine) move(d Driver, host Host, up bool, threads int) error {
 	}
 	e.crew.send(t, workers)
 	//mutate:replace a copy ends before its last pieces are there
-	//mutate:with t.ended < pieces => t.begun < pieces
-	for err == nil && t.ended < pieces {
+	//mutate:with t.ended < loads => t.begun < loads
+	for err == nil && t.ended < loads {
 		if err = t.stopped(); err != nil {
 			break
 		}
@@ -108,8 +113,19 @@ func (e *Engine) move(d Driver, host Host, up bool, threads int) error {
 	return err
 }
 
-// length is that of a piece.
-func (t *transfer) length(number int) int { return t.bounds[number+1] - t.bounds[number] }
+// pieces is how many there are.
+func (t *transfer) pieces() int { return len(t.bounds) - 1 }
+
+// of returns which pieces a load has: from the first one on and before the second one.
+func (t *transfer) of(load int) (first, end int) {
+	return load * t.fold, min((load+1)*t.fold, t.pieces())
+}
+
+// span is where a load begins, and its length.
+func (t *transfer) span(load int) (begin, length int) {
+	first, end := t.of(load)
+	return t.bounds[first], t.bounds[end] - t.bounds[first]
+}
 
 // copyPieces is a worker.
 func (t *transfer) copyPieces() {
@@ -117,7 +133,7 @@ func (t *transfer) copyPieces() {
 	defer idle.end()
 	for {
 		number := t.claimed.Add(1) - 1
-		if number >= int64(len(t.pieces)) {
+		if number >= int64(t.pieces()) {
 			return
 		}
 		for {
@@ -138,11 +154,11 @@ func (t *transfer) copyPieces() {
 
 // copy copies a piece that was offered and claimed.
 func (t *transfer) copy(number int) {
-	p := &t.pieces[number]
+	l := &t.loads[number/t.fold]
 	if !t.stop.Load() {
-		begin, n := t.bounds[number], t.length(number)
-		chunk := p.chunk.bytes(n)
-		t.host.each(begin, begin+n, func(bytes []byte, at int) {
+		begin, n := t.span(number / t.fold)
+		chunk := l.chunk.bytes(n)
+		t.host.each(t.bounds[number], t.bounds[number+1], func(bytes []byte, at int) {
 			in := chunk[at-begin:][:len(bytes)]
 			if t.up {
 				t.move(in, bytes)
@@ -151,7 +167,20 @@ func (t *transfer) copy(number int) {
 			}
 		})
 	}
-	p.done.Store(true)
+	l.copied.Add(1)
+}
+
+// complete reports whether all pieces of a load are copied.
+func (t *transfer) complete(load int) bool {
+	first, end := t.of(load)
+	return int(t.loads[load].copied.Load()) == end-first
+}
+
+// offer offers the pieces of the next load.
+func (t *transfer) offer() {
+	offered := int(t.offered.Load())
+	_, end := t.of(offered / t.fold)
+	t.offered.Store(int64(end))
 }
 
 func (t *transfer) move(to, from []byte) {
@@ -162,40 +191,41 @@ func (t *transfer) move(to, from []byte) {
 	}
 }
 
-// begin finds pieces for the chunks that are free: a worker fills them, or the device.
+// begin finds loads for the chunks that are free: workers fill them, or the device.
 func (t *transfer) begin() error {
-	for t.begun < len(t.pieces) && len(t.free) > 0 {
-		c, number := t.free[0], t.begun
+	for t.begun < len(t.loads) && len(t.free) > 0 {
+		c, load := t.free[0], t.begun
 		if !t.up {
-			if err := t.driver.Down(c, t.bounds[number], t.length(number)); err != nil {
+			begin, n := t.span(load)
+			if err := t.driver.Down(c, begin, n); err != nil {
 				return err
 			}
 			c.pending = true
 			t.flying = append(t.flying, c)
 		}
 		t.free = t.free[1:]
-		t.pieces[number].chunk = c
+		t.loads[load].chunk = c
 		t.begun++
 		if !t.up {
 			return nil // what has come down meanwhile is offered
 		}
-		t.offered.Add(1)
+		t.offer()
 	}
 	return nil
 }
 
-// step goes on with a piece that a worker or the device has finished, or copies one.
+// step goes on with a load that workers or the device have finished, or copies a piece.
 func (t *transfer) step() error {
 	idle := pause{spins: t.spins}
 	defer idle.end()
 	for {
-		if number := t.copied(); number >= 0 {
-			return t.follow(number)
+		if load := t.copied(); load >= 0 {
+			return t.follow(load)
 		}
 		if moved, err := t.land(); moved || err != nil {
 			return err
 		}
-		if t.begun < len(t.pieces) && len(t.free) > 0 {
+		if t.begun < len(t.loads) && len(t.free) > 0 {
 			return nil
 		}
 		if err := t.stopped(); err != nil {
@@ -217,7 +247,7 @@ func (t *transfer) stopped() error {
 
 // speaks reports whether the device is about to need a call, for which the copy of a piece takes too long.
 func (t *transfer) speaks() bool {
-	return len(t.flying) > 0 && !(t.up && t.begun == len(t.pieces))
+	return len(t.flying) > 0 && !(t.begun == len(t.loads) && (t.up || t.fold > 1))
 }
 
 // help copies a piece, if there is one that nobody has claimed.
@@ -230,30 +260,32 @@ func (t *transfer) help() bool {
 	return true
 }
 
-// copied returns a piece that is done and needs the caller's time, or less than zero.
+// copied returns a load that is done and needs the caller's time, or less than zero.
 func (t *transfer) copied() int {
-	for offered := int(t.offered.Load()); t.first < offered && t.pieces[t.first].ended; {
+	offered := int(t.offered.Load())
+	for t.first*t.fold < offered && t.loads[t.first].ended {
 		t.first++
 	}
-	for number := t.first; number < int(t.offered.Load()); number++ {
-		if p := &t.pieces[number]; !p.ended && p.done.Load() {
-			return number
+	for load := t.first; load*t.fold < offered; load++ {
+		if !t.loads[load].ended && t.complete(load) {
+			return load
 		}
 	}
 	return -1
 }
 
-// follow goes on where a worker has ended.
+// follow goes on where workers have ended.
 func (t *transfer) follow(number int) error {
-	p := &t.pieces[number]
-	c := p.chunk
+	l := &t.loads[number]
+	c := l.chunk
 	if !t.up {
 		t.free = append(t.free, c)
-		p.ended = true
+		l.ended = true
 		t.ended++
 		return nil
 	}
-	if err := t.driver.Up(c, t.bounds[number], t.length(number)); err != nil {
+	begin, n := t.span(number)
+	if err := t.driver.Up(c, begin, n); err != nil {
 		return err
 	}
 	//mutate:remove a chunk is filled again while the device reads it
@@ -261,14 +293,14 @@ func (t *transfer) follow(number int) error {
 	//mutate:also replace
 	//mutate:with t.flying = append(t.flying, c) => t.free = append(t.free, c)
 	t.flying = append(t.flying, c)
-	p.ended = true
+	l.ended = true
 	t.ended++
 	return nil
 }
 
 // land goes on where the device has ended, and reports whether it has anywhere.
 func (t *transfer) land() (bool, error) {
-	if t.up && t.begun == len(t.pieces) {
+	if t.up && t.begun == len(t.loads) {
 		return false, nil // no more chunks are needed
 	}
 	if len(t.flying) > 0 {
@@ -284,12 +316,12 @@ func (t *transfer) land() (bool, error) {
 			if t.up {
 				t.free = append(t.free, c)
 			} else {
-				t.offered.Add(1)
+				t.offer()
 			}
 			return true, nil
 		}
 	}
-	if len(t.earlier) == 0 || t.begun == len(t.pieces) {
+	if len(t.earlier) == 0 || t.begun == len(t.loads) {
 		return false, nil
 	}
 	// Another stream may keep one of them for long: each is asked in turn.
@@ -315,19 +347,21 @@ func (t *transfer) end() []*Chunk {
 	t.stop.Store(true)
 	chunks := append(append(t.free, t.earlier...), t.flying...)
 	offered := int(t.offered.Load())
-	claimed := int(t.claimed.Swap(int64(len(t.pieces))))
+	claimed := int(t.claimed.Swap(int64(t.pieces())))
 	idle := pause{spins: t.spins}
 	defer idle.end()
-	for number := t.first; number < offered; number++ {
-		p := &t.pieces[number]
-		if p.ended {
+	for load := t.first; load*t.fold < offered; load++ {
+		l := &t.loads[load]
+		if l.ended {
 			continue
 		}
+		first, end := t.of(load)
+		taken := int32(max(min(claimed, end)-first, 0))
 		//mutate:never host memory is still read or written after an error
-		for number < claimed && !p.done.Load() { // somebody is in the middle of it
+		for l.copied.Load() < taken { // somebody is in the middle of it
 			idle.next()
 		}
-		chunks = append(chunks, p.chunk)
+		chunks = append(chunks, l.chunk)
 	}
 	return chunks
 }
