@@ -47,8 +47,8 @@ func (b *copyFloor) Describe(number int) ([][2]string, error) {
 	}
 	way := "one by one"
 	if !b.withoutKernels {
-		way = fmt.Sprintf("by a kernel of %d blocks of threads to the host and %d from there, of 1 MiB or more by copy engines",
-			b.gridAcrossBus(true), b.gridAcrossBus(false))
+		way = fmt.Sprintf("by a kernel of %d blocks of threads to the host and %d from there, "+
+			"of 1 MiB or more by copy engines", b.gridAcrossBus(true), b.gridAcrossBus(false))
 	}
 	return append(facts, [2]string{"copy_blocks", way}), nil
 }
