@@ -39,6 +39,27 @@ def test_what_it_takes():
     hamr.copy_blocks(np.zeros((3, 0)), [2], np.zeros((2, 0)), [1])
 
 
+class Whole(int):
+    """An int by its type's base alone."""
+
+
+@pytest.mark.parametrize("kind", [int, Whole, np.int8, np.uint64])
+def test_lists_are_of_any_integers(kind):
+    table, pages = np.zeros((6, 2)), np.arange(8, dtype="i4").reshape(4, 2)
+    hamr.copy_blocks(table, [0, kind(5)], pages, (kind(2), 3))
+    assert table[[0, 5]].tolist() == [[4, 5], [6, 7]]
+
+
+@pytest.mark.parametrize("numbers", [(), (0, -1, 7), (2**63 - 1, -(2**63))])
+def test_plain_integers_become_those_of_an_array(numbers):
+    assert hamr._native.integers(numbers) == np.array(numbers, "i8").tobytes()
+
+
+@pytest.mark.parametrize("other", [2**63, -(2**63) - 1, 2**200, True, 1.0, None, Whole(1), np.int64(1)])
+def test_other_numbers_are_left_to_python(other):
+    assert hamr._native.integers((1, other, 2)) is None
+
+
 def test_lists_share_the_indices():
     keys, values = hamr.Buffer((4, 2), fill=0), hamr.Buffer((7, 3), "f4", fill=0)
     hamr.copy_blocks(
@@ -105,6 +126,9 @@ X = np.ones((2, 2))
         (lambda b: (b, [0, 2], X, [0, 1]), IndexError, r"destination_index\[1\] is 2: .* -2 … 1"),
         (lambda b: (b, [0, 1], X, [-3, 1]), IndexError, r"source_index\[0\] is -3: .* -2 … 1"),
         (lambda b: (b, [2**70], X, [1]), IndexError, r"destination_index\[0\] is 1180591620717"),
+        (lambda b: (b, [0], X, [2**63 - 1]), IndexError, r"source_index\[0\] is 922337203685477580"),
+        (lambda b: (b, [-(2**63)], X, [1]), IndexError, r"destination_index\[0\] is -92233720368"),
+        (lambda b: (b, [0, False], X, [1, 0]), TypeError, "destination_index has booleans: accept"),
         (
             lambda b: (b, [0, Number()], X, [1, 1]),
             IndexError,

@@ -98,6 +98,9 @@ def _index(name: str, index: Any, stream: Any) -> _native.Array:
         if not isinstance(index, _native.Array) and isinstance(index, (str, bytes, bytearray)):
             raise TypeError(f"{name} is {short(index)}: {_INDICES}")
         return _one(name, index, stream)
+    plain = _native.integers(tuple(index))
+    if plain:
+        return buffer(memoryview(plain).cast("q"))
     from array import array
     from operator import index as int_of
 
