@@ -21,8 +21,10 @@ type blockFault struct {
 	once  sync.Once
 
 	problem error
+	looked  atomic.Bool
 	told    atomic.Bool
-	thread  int // that enqueued the copies
+	thread  int         // that enqueued the copies
+	on      *order.Work // all that their stream holds
 }
 
 func (f *blockFault) Wait() error {
@@ -48,6 +50,9 @@ func (f *blockFault) Found() error {
 	return nil
 }
 
+// Settled reports whether there is nothing to tell, as far as somebody has looked.
+func (f *blockFault) Settled() bool { return f.told.Load() || f.looked.Load() && f.problem == nil }
+
 // look asks the device once.
 func (f *blockFault) look() error {
 	f.once.Do(func() {
@@ -56,6 +61,7 @@ func (f *blockFault) look() error {
 				f.problem = f.name(bad)
 			}
 		}
+		f.looked.Store(true)
 	})
 	return f.problem
 }
@@ -92,13 +98,20 @@ func (f *blockFaults) sweep() (err error) {
 		return nil
 	}
 	thread := unix.Gettid()
+	var busy order.Works // streams, which have not come to what is later in the list, either
 	f.list = slices.DeleteFunc(f.list, func(each *blockFault) bool {
-		if done, failed := each.Event.Done(); err != nil || failed != nil || !done {
-			return false // who waits for it is told
+		if err != nil || busy.Cover(each.on) {
+			return false
+		}
+		if !each.looked.Load() {
+			if done, failed := each.Event.Done(); failed != nil || !done {
+				busy = append(busy, each.on)
+				return false // who waits for it is told
+			}
 		}
 		//mutate:replace a thread is told of another thread's index
 		//mutate:with each.thread != thread => thread == 0
-		if each.look() != nil && each.thread != thread {
+		if each.look() != nil && each.thread != thread && !each.told.Load() {
 			return false
 		}
 		//mutate:replace nobody is told of an index out of range if nobody has waited

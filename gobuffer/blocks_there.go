@@ -105,6 +105,6 @@ func (g *blockCopy) watch(w *order.Work, looks []backends.BlockFailure, to, from
 	if err != nil {
 		return w, nil // whoever waits for the stream is not told
 	}
-	f := &blockFault{Event: event, looks: looks, name: name}
+	f := &blockFault{Event: event, looks: looks, name: name, on: w}
 	return w.With(f), g.runtime.blockFaults.add(f)
 }

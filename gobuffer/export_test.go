@@ -44,3 +44,6 @@ func SweepBlocks(r *Runtime) {
 		continue
 	}
 }
+
+// BlockFaults is how many copies of blocks are kept that may tell of an index.
+func BlockFaults(r *Runtime) int { return len(r.blockFaults.list) }

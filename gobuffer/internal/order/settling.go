@@ -6,19 +6,20 @@ import (
 	"hamr/backends"
 )
 
-// Done forgets works that are over. The error is what their tickets have found, if nobody has waited for these.
+// Done forgets works that are over. The error is what their tickets have found, or those of works that they took the
+// place of, if nobody was told.
 func (u *Uses) Done(over Works) (failed error) {
 	if len(over) == 0 {
 		return nil
 	}
-	for _, w := range over {
-		if t, ok := w.Ticket.(interface{ Found() error }); ok {
-			//mutate:replace who reads blocks is not told that they were not copied
-			//mutate:with t.Found() => func() error { _ = t; return nil }()
-			failed = errors.Join(failed, t.Found())
-		}
+	u.mutex.Lock()
+	dropped, found := u.replace(over, nil), u.found
+	u.found = nil
+	u.mutex.Unlock()
+	if len(found) > 0 {
+		failed = errors.Join(failed, u.ask(found))
 	}
-	return errors.Join(failed, u.Replace(over, nil))
+	return errors.Join(failed, dropped.LetGo())
 }
 
 // Settle waits until no recorded work touches the memory any more. What could not be waited for stays recorded.

@@ -17,6 +17,7 @@ type Uses struct {
 	room  [1]*Work          // for the list: there is seldom more; at first what SetRoom was given
 	named []guest           // see AddGuest
 	rests map[*Work]*atRest // see restOf
+	found Works             // that others took the place of, by tickets that may have found something
 	marks atomic.Uint64     // see Marks
 }
 
@@ -139,8 +140,14 @@ func (u *Uses) bits() (marks uint64) {
 // Replace records next, unless it is nil, in place of works that are over or that next runs after, and takes over its
 // ticket. Others that were recorded meanwhile stay. What takes the place of work of hamr's own counts as such.
 func (u *Uses) Replace(old Works, next *Work) error {
-	var dropped Works
 	u.mutex.Lock()
+	dropped := u.replace(old, next)
+	u.mutex.Unlock()
+	return dropped.LetGo()
+}
+
+// replace is Replace under the mutex. The caller lets go what it returns.
+func (u *Uses) replace(old Works, next *Work) (dropped Works) {
 	all := u.list
 	kept := all[:0]
 	if all == nil {
@@ -158,6 +165,8 @@ func (u *Uses) Replace(old Works, next *Work) error {
 	clear(all[len(kept):])
 	for _, w := range dropped {
 		delete(u.rests, w)
+		//mutate:remove nobody is told of an index where other work was enqueued before the wait
+		dropped = append(dropped, u.keep(w)...)
 	}
 	marks := u.marks.Load() &^ (marksStep - 1)
 	if next != nil {
@@ -173,8 +182,7 @@ func (u *Uses) Replace(old Works, next *Work) error {
 	}
 	u.list = kept
 	u.marks.Store(marks | u.bits())
-	u.mutex.Unlock()
-	return dropped.LetGo()
+	return dropped
 }
 
 // Begin records the first work, on memory that nobody else has yet.
@@ -201,8 +209,8 @@ func (u *Uses) End() error {
 		return nil
 	}
 	u.mutex.Lock()
-	list := u.list
-	u.list, u.named, u.rests = nil, nil, nil
+	list := append(u.list, u.found...)
+	u.list, u.named, u.rests, u.found = nil, nil, nil, nil
 	u.marks.Store(u.marks.Load() &^ (marksStep - 1))
 	u.mutex.Unlock()
 	return list.LetGo()
