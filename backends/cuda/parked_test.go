@@ -108,3 +108,46 @@ func TestTheOldestParkedMemoryMakesRoom(t *testing.T) {
 	assert.False(t, r.devices[0].parked.has(blocks[0]))
 	require.NoError(t, r.Trim())
 }
+
+func TestAnotherBlocksErrorIsNotThatOfAFree(t *testing.T) {
+	r := emulate(t, nil)
+	var blocks []backends.Address
+	for range mostParked + 1 {
+		blocks = append(blocks, r.takeOrdered(t, parkedSize))
+	}
+	for _, at := range blocks[:mostParked] {
+		require.True(t, r.FreeAtOnce(orderedAt(at), parkedSize, 0))
+	}
+	last := orderedAt(blocks[mostParked])
+	require.False(t, r.FreeAtOnce(last, parkedSize, 0))
+	r.fail("cuMemFreeAsync", 2, invalidValue)
+	require.NoError(t, r.Free(last, parkedSize, 0))
+	assert.Equal(t, 2, r.calls("cuMemFreeAsync"))
+	r.stopFailing()
+	assert.True(t, r.devices[0].parked.has(blocks[0]))
+	require.NoError(t, r.Trim())
+}
+
+func TestALimitHoldsAlthoughMemoryCannotBeGivenBack(t *testing.T) {
+	r := emulate(t, nil)
+	plain := r.take(t, parkedSize, 0)
+	require.True(t, r.FreeAtOnce(orderedAt(r.takeOrdered(t, parkedSize)), parkedSize, 0))
+	r.fail("cuMemFreeAsync", 1, invalidValue)
+	const limit = 1 << 20
+	require.ErrorContains(t, r.LimitPool(backends.CUDAAsync, 0, limit), "cuMemFreeAsync")
+	for _, a := range []backends.Allocator{backends.CUDA, backends.CUDAAsync} {
+		assert.EqualValues(t, limit, r.figures(t, a).Limit, a)
+	}
+	r.stopFailing()
+	r.free(t, plain, parkedSize, 0)
+	require.NoError(t, r.LimitPool(backends.CUDA, 0, backends.DefaultLimit))
+}
+
+func TestWhatIsParkedMeanwhileIsNotCounted(t *testing.T) {
+	r := emulate(t, nil)
+	at := orderedAt(r.takeOrdered(t, parkedSize))
+	r.devices[0].parked.back(parkedBlock{size: 4 * parkedSize}) // since the driver was asked
+	assert.Zero(t, r.figures(t, backends.CUDAAsync).Current)
+	r.devices[0].parked.taken()
+	require.NoError(t, r.Free(at, parkedSize, 0))
+}

@@ -25,7 +25,8 @@ func (b *stagingFloor) Pools() (list []backends.PoolStatistics) {
 				Limit: d.limitNow(&b.poolFloor)})
 		}
 		if d.pool.Load() != 0 {
-			reserved, used := b.ofDriver(d, reservedNow), b.ofDriver(d, usedNow)-d.parked.hold()
+			// Others may park memory between the two questions.
+			reserved, used := b.ofDriver(d, reservedNow), max(b.ofDriver(d, usedNow)-d.parked.hold(), 0)
 			list = append(list, backends.PoolStatistics{Allocator: b.dialect.Allocators.Ordered, Device: d.number,
 				Limit:   d.limitNow(&b.poolFloor),
 				Current: int64(used), Peak: int64(b.ofDriver(d, reservedMost)), Cached: int64(max(reserved-used, 0))})
@@ -79,15 +80,15 @@ func (b *stagingFloor) LimitPool(a backends.Allocator, number int, bytes int64) 
 		d.limited.Store(bytes != backends.DefaultLimit)
 		d.limit.Store(bytes)
 		limit, err := b.limitOf(d)
-		if err == nil {
-			err = b.unpark(d) // which would count against the limit
-		}
 		if err != nil {
 			return err
 		}
-		p := d.reused.Load()
-		if p != nil {
+		// The limit holds for both allocators also where memory cannot be given back.
+		if p := d.reused.Load(); p != nil {
 			p.SetLimit(limit)
+		}
+		if err := b.unpark(d); err != nil { // it would count against the limit
+			return err
 		}
 		if limit < 0 || b.takenOn(d) <= limit {
 			return nil
