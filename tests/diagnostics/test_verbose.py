@@ -53,6 +53,27 @@ def test_lines_arrive_without_being_asked_for(logger):
     assert any("40008" in m for m in messages)
 
 
+def test_the_end_waits_for_lines_that_another_thread_has_taken():
+    begun, go_on, lines = threading.Event(), threading.Event(), []
+
+    class Slow:
+        def debug(self, _, line):
+            if threading.current_thread().name == "hamr log":
+                begun.set()
+                go_on.wait(60)
+            lines.append(line)
+
+    hamr.set_verbose(1, Slow())
+    try:
+        hamr.Buffer(5003, "float64").close()
+        assert begun.wait(60)
+        threading.Timer(0.2, go_on.set).start()
+    finally:
+        hamr.set_verbose(0)
+        told = list(lines)
+    assert any("40024" in line for line in told)
+
+
 def test_after_the_end_nothing_is_logged(logger):
     log, messages = logger
     hamr.set_verbose(1, log)

@@ -55,9 +55,9 @@ func SetVerbose(level int) (err error) {
 	return nil
 }
 
-// patience is how long a line may take to be written. Whoever reads standard error may need the lock that our caller
-// holds, so the caller must not wait for ever.
-const patience = 100 * time.Millisecond
+// patience is how long a line may take to be written, also on a machine that is busy. Whoever reads standard error may
+// need the lock that our caller holds, so the caller must not wait for ever.
+const patience = time.Second
 
 type writing struct {
 	line string
