@@ -24,6 +24,7 @@ from xml.etree import ElementTree
 
 from build_support import summary
 from build_support.summary import Row
+from build_support.wheel_at_hand import fetch
 
 ROOT = Path(__file__).resolve().parent.parent
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
@@ -141,8 +142,6 @@ GPU = [
 ]
 NO_SYSTEM_NUMPY = "/usr/bin/python3, from 3.11 on, brings no NumPy; apt's python3-numpy is one"
 NO_TESTS = 5  # pytest's status where its arguments deselect every test
-#: Seconds before an installation is tried again: registries and networks fail now and then.
-PAUSES = (10, 60)
 
 
 def find_interpreters() -> tuple[list[Interpreter], list[Row]]:
@@ -203,21 +202,6 @@ def prepare(interpreter: Interpreter, wheel: Path, extra: str = "test") -> str:
     # The version alone does not tell pip that the wheel has changed.
     subprocess.run([*install, "--no-deps", "--force-reinstall", str(wheel)], check=True)
     return python
-
-
-def fetch(command: list[str]) -> None:
-    """Run a command that needs the network, up to three times.
-
-    Raises CalledProcessError with the end of what the last run said.
-    """
-    for pause in (*PAUSES, None):
-        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
-        print(done.stderr, end="", file=sys.stderr, flush=True)
-        if done.returncode == 0:
-            return
-        if pause is not None:
-            time.sleep(pause)
-    raise subprocess.CalledProcessError(done.returncode, command, stderr=done.stderr)
 
 
 def unpack(wheel: Path, folder: str) -> dict[str, str]:

@@ -55,7 +55,9 @@ def test_plain_integers_become_those_of_an_array(numbers):
     assert hamr._native.integers(numbers) == np.array(numbers, "i8").tobytes()
 
 
-@pytest.mark.parametrize("other", [2**63, -(2**63) - 1, 2**200, True, 1.0, None, Whole(1), np.int64(1)])
+@pytest.mark.parametrize(
+    "other", [2**63, -(2**63) - 1, 2**200, True, 1.0, None, Whole(1), np.int64(1)]
+)
 def test_other_numbers_are_left_to_python(other):
     assert hamr._native.integers((1, other, 2)) is None
 
@@ -126,7 +128,7 @@ X = np.ones((2, 2))
         (lambda b: (b, [0, 2], X, [0, 1]), IndexError, r"destination_index\[1\] is 2: .* -2 … 1"),
         (lambda b: (b, [0, 1], X, [-3, 1]), IndexError, r"source_index\[0\] is -3: .* -2 … 1"),
         (lambda b: (b, [2**70], X, [1]), IndexError, r"destination_index\[0\] is 1180591620717"),
-        (lambda b: (b, [0], X, [2**63 - 1]), IndexError, r"source_index\[0\] is 922337203685477580"),
+        (lambda b: (b, [0], X, [2**63 - 1]), IndexError, r"source_index\[0\] is 92233720368547"),
         (lambda b: (b, [-(2**63)], X, [1]), IndexError, r"destination_index\[0\] is -92233720368"),
         (lambda b: (b, [0, False], X, [1, 0]), TypeError, "destination_index has booleans: accept"),
         (

@@ -25,9 +25,9 @@ def pytest_runtest_setup(item):
             pytest.skip(f"{driver.DEVICES} CUDA devices, needs {needed}")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="session", autouse=True)
 def needs_device():
-    """Most tests need a device; those of its absence override this."""
+    """Most tests and modules need a device; those of its absence override this."""
     if driver.DEVICES == 0:
         pytest.skip("no CUDA device")
 

@@ -16,9 +16,7 @@ KIB = groups.KIB
 
 
 @pytest.fixture(scope="module")
-def record(tmp_path_factory):
-    if driver.DEVICES == 0:
-        pytest.skip("no CUDA device")
+def record(needs_device, tmp_path_factory):
     path = tmp_path_factory.mktemp("blocks") / "figures.json"
     small = ["--quick", "--largest", "64KiB", "--rounds", "1", "--json", str(path)]
     assert cli.main(["bench", "--only", "blocks", *small]) == 0
