@@ -15,6 +15,7 @@ from hamr._base.library import core
 from hamr.allocators import _core
 from tests.cuda import driver
 from tests.cuda.test_cuda_library_hooks import MIB, SIZES, Hooks, Model, live
+from tests.cuda.test_cuda_limits import on_device
 from tests.support.in_threads import in_threads
 from tests.support.processes import scaled
 
@@ -222,9 +223,16 @@ def test_what_is_kept_counts_for_no_limit(hooks):
         hamr.set_limit(library="cupy", device=0, bytes=None)
 
 
+def leave_little() -> list[hamr.Buffer]:
+    """A little memory in each of several segments, as other tests leave it."""
+    rows = [[hamr.Buffer(size, "u1", "cuda") for size in (1024, MIB, MIB - 1024)] for _ in range(3)]
+    return [row[0] for row in rows]
+
+
 def test_who_needs_memory_has_it(hooks):
-    used = hamr.stats()["allocators"]["cuda"]["current"]
-    hamr.set_limit(device=0, bytes=used + 20 * MIB)
+    little = leave_little()
+    hamr.trim()
+    hamr.set_limit(device=0, bytes=on_device() + 20 * MIB)
     try:
         hooks.free(hooks.alloc(_core.CUPY, 15 * MIB, 0), 15 * MIB, 0)
         with hamr.Buffer(18 * MIB, "uint8", "cuda"):
@@ -234,6 +242,7 @@ def test_who_needs_memory_has_it(hooks):
         hooks.free(address, 18 * MIB, 0)
     finally:
         hamr.set_limit(device=0, bytes=None)
+        del little
 
 
 def test_nothing_is_kept_of_a_stream_that_may_end(hooks, stream_of):

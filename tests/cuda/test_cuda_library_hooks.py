@@ -12,6 +12,7 @@ import hamr
 from hamr._base.library import core
 from hamr.allocators import _core
 from tests.cuda import driver
+from tests.cuda.test_cuda_limits import on_device
 from tests.support.in_threads import in_threads
 from tests.support.processes import scaled
 
@@ -208,7 +209,7 @@ def test_out_of_memory_gives_nothing_and_leaves_nothing(hooks, emulator):
 
 def test_a_limit_counts_what_libraries_have(hooks):
     try:
-        hamr.set_limit(device=0, bytes="8MiB")
+        hamr.set_limit(device=0, bytes=on_device() + 8 * MIB)
         address = hooks.torch_alloc(6 * MIB, 0, None)
         assert address
         assert hooks.torch_alloc(6 * MIB, 0, None) is None
@@ -221,6 +222,7 @@ def test_a_limit_counts_what_libraries_have(hooks):
 
 
 def test_who_runs_out_asks_the_callbacks(hooks):
+    before = on_device()
     held = [hooks.torch_alloc(6 * MIB, 0, None)]
 
     @hamr.on_out_of_memory
@@ -229,7 +231,7 @@ def test_who_runs_out_asks_the_callbacks(hooks):
         return True
 
     try:
-        hamr.set_limit(device=0, bytes="8MiB")
+        hamr.set_limit(device=0, bytes=before + 8 * MIB)
         address = _core.allocate(_core.CUPY, 0, 6 * MIB, 0)
         assert not held
         _core.free(address)
