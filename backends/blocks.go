@@ -23,7 +23,7 @@ type Blocks struct {
 	Repeated bool
 	// Stop is as CopyUntil's, where it is not nil.
 	Stop *Stop
-	// Failed is set by CopyBlocks where the device reads indices: see BlockFailure.
+	// Failed is set by CopyBlocks where the device reads indices and the stream is not captured: see BlockFailure.
 	Failed BlockFailure
 }
 

@@ -29,7 +29,11 @@ func CopyBlocks(destinations []*Array, destinationIndex *Array, sources []*Array
 		return err
 	}
 	r := list[0].runtime
-	if err := r.blockFaults.sweep(); err != nil {
+	captured := func() bool {
+		w, err := list[0].side().work()
+		return err == nil && w.Captured()
+	}
+	if err := r.blockFaults.sweep(captured); err != nil {
 		return err
 	}
 	if to.list == nil || from.list == nil {

@@ -27,6 +27,14 @@ type blockFault struct {
 	on      *order.Work // all that their stream holds
 }
 
+// Before does nothing on the copies' own stream. A captured one could not wait for what is not in the graph.
+func (f *blockFault) Before(w *order.Work) (bool, error) {
+	if f.on.HoldsAll(w) && (order.Stays(w.Backend, w.Stream) || w.Captured()) {
+		return true, nil
+	}
+	return f.Event.Before(w)
+}
+
 func (f *blockFault) Wait() error {
 	if err := f.Event.Wait(); err != nil {
 		return err
@@ -91,10 +99,11 @@ func (f *blockFaults) add(fault *blockFault) (err error) {
 }
 
 // sweep returns what is known of the calling thread's copies that are over. Other threads have their errors themselves.
-func (f *blockFaults) sweep() (err error) {
+// During a capture nothing is asked: that would end it.
+func (f *blockFaults) sweep(captured func() bool) (err error) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if len(f.list) == 0 {
+	if len(f.list) == 0 || captured() {
 		return nil
 	}
 	thread := unix.Gettid()

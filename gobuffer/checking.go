@@ -138,10 +138,8 @@ func (m *Memory) captured(s backends.Stream) bool {
 	if m.streams == nil {
 		return false
 	}
-	if l, ok := backends.As[backends.Launcher](m.backend); ok {
-		if is, err := l.Capturing(m.context(), s); is || err != nil {
-			return true
-		}
+	if (&order.Work{Backend: m.backend, Device: m.context(), Stream: s}).Captured() {
+		return true
 	}
 	_, err := m.streams.Idle(m.context(), s)
 	return errors.Is(err, backends.ErrCapturing)

@@ -40,7 +40,7 @@ func SweepBlocks(r *Runtime) {
 	for _, f := range r.blockFaults.list {
 		f.thread = unix.Gettid() // goroutines change threads
 	}
-	for r.blockFaults.sweep() != nil {
+	for r.blockFaults.sweep(func() bool { return false }) != nil {
 		continue
 	}
 }

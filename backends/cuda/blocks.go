@@ -92,9 +92,11 @@ func (b *copyFloor) CopyBlocks(blocks *backends.Blocks, stream backends.Stream) 
 	if err != nil {
 		return backends.Complete, err
 	}
-	b.failures.collect(&b.memoryFloor)
 	c := &blockCopy{blocks, b, v, d, stream, road}
 	captured := v.captures(stream)
+	if !captured { // or a question about a report would end the capture
+		b.failures.collect(&b.memoryFloor)
+	}
 	if read(blocks.To) || read(blocks.From) {
 		return c.byIndices(functions, captured)
 	}

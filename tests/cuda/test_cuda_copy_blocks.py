@@ -238,6 +238,32 @@ def test_a_capture_is_not_ended(device):
         driver.do("cuStreamDestroy_v2", captured)
 
 
+def test_a_capture_is_not_ended_by_indices_that_a_device_has_checked_before(device):
+    """What was copied before is part of no graph: nobody asks about it, and nobody waits for it."""
+    with driver.on(device):
+        captured = driver.get("cuStreamCreate", 0)
+    stream = hamr.Stream(captured, device=device)
+    one = hamr.Buffer((BLOCKS, N), "f4", "cuda", device=device, stream=stream, fill=0)
+    two = hamr.Buffer((BLOCKS, N), "f4", "cuda", device=device, stream=stream, data=values_of())
+    there = hamr.Buffer(1, "i8", "cuda", device=device, stream=stream, data=np.array([3]))
+    stream.synchronize()
+    for _ in range(2):
+        hamr.copy_blocks(one, there, two, there, transfer="async")
+    graph = ctypes.c_uint64()
+    with driver.on(device):
+        driver.do("cuStreamSynchronize", captured)
+        driver.do("cuStreamBeginCapture_v2", captured, 0)
+        hamr.copy_blocks(one, there, two, there, transfer="async")
+        hamr.copy_blocks(one, [5], two, [6], transfer="async")
+        driver.do("cuStreamEndCapture", captured, ctypes.byref(graph))
+        driver.do("cuGraphDestroy", graph.value)
+    for b in (one, two, there):
+        b.close()
+    del stream
+    with driver.on(device):
+        driver.do("cuStreamDestroy_v2", captured)
+
+
 def lent():
     """The addresses of what the pools have lent."""
     gc.collect()

@@ -54,7 +54,9 @@ enum {
   CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713,
   CUDA_ERROR_NOT_PERMITTED = 800,
   CUDA_ERROR_NOT_SUPPORTED = 801,
+  CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
   CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
+  CUDA_ERROR_STREAM_CAPTURE_ISOLATION = 905,
   CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
 };
 
@@ -84,6 +86,7 @@ struct stream {
   int destroyed;
   int references; // of the list of streams and of items
   int capturing;  // 1: into a graph; 2: into one that a forbidden call has ended
+  int exclusive;  // its capture forbids questions about events that are not in the graph
   int busy;       // a host function runs, without the mutex
   int polls;      // since there was last nothing to do
   CUresult error; // of late work, until somebody waits
@@ -122,6 +125,7 @@ struct event {
   struct context *context;
   unsigned flags;
   struct item *recorded; // null until then
+  int in_graph;          // recorded on a stream that was captured then
   int polls;
 };
 
@@ -261,6 +265,7 @@ void check_order(struct item *item);
 extern struct stream *streams;
 struct stream *new_stream(struct context *context, int blocking);
 void release_stream(struct stream *stream);
+CUresult end_exclusive_captures(void);
 CUresult find_stream(CUstream handle, struct context *context, struct stream **stream);
 CUresult find_own_stream(CUstream handle, struct context *context, struct stream **stream);
 void destroy_streams(struct context *context);

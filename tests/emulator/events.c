@@ -74,6 +74,7 @@ EXPORT CUresult cuEventRecord(CUevent handle, CUstream stream) {
   release_item(e->recorded);
   e->recorded = hold_item(new_item(NULL, NULL));
   e->polls = 0;
+  e->in_graph = s->capturing;
   return enqueue(s, e->recorded);
 }
 
@@ -97,6 +98,7 @@ EXPORT CUresult cuEventQuery(CUevent handle) {
   CALL_IN_CONTEXT;
   struct event *e;
   RETURN_IF_FAILED(find_event(handle, &e));
+  RETURN_IF_FAILED(end_exclusive_captures());
   if (!e->recorded)
     return CUDA_SUCCESS;
   if (!e->recorded->done && (is_held(e->recorded) || e->polls++ < polls_before_work))
@@ -143,6 +145,10 @@ EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent handle, unsigned flag
   RETURN_IF_FAILED(find_event(handle, &e));
   if (flags > 1)
     return CUDA_ERROR_INVALID_VALUE;
+  if (s->capturing && e->recorded && !e->in_graph) {
+    s->capturing = 2;
+    return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  }
   if (!e->recorded || e->recorded->done)
     return CUDA_SUCCESS;
   struct item *item = new_item(NULL, NULL);

@@ -177,13 +177,24 @@ EXPORT CUresult cuStreamIsCapturing(CUstream handle, int *status) {
   return CUDA_SUCCESS;
 }
 
+CUresult end_exclusive_captures(void) {
+  CUresult result = CUDA_SUCCESS;
+  for (struct stream *s = streams; s; s = s->next)
+    if (s->capturing && s->exclusive) {
+      s->capturing = 2;
+      result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+  return result;
+}
+
 // Nothing is recorded: work on a captured stream is none of these tests' business.
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, int mode) {
+  enum { global };
   CALL_IN_CONTEXT;
-  (void)mode;
   struct stream *s;
   RETURN_IF_FAILED(find_stream(handle, context, &s));
   s->capturing = 1;
+  s->exclusive = mode == global;
   return CUDA_SUCCESS;
 }
 

@@ -68,15 +68,20 @@ func SettleDevice(b backends.Backend, device int) (over bool, late error) {
 	return s.SynchronizeDevice(device) == nil, late
 }
 
+// Captured reports whether w's stream is, or may be, captured into a graph.
+func (w *Work) Captured() bool {
+	l, ok := backends.As[backends.Launcher](w.Backend)
+	if !ok {
+		return false
+	}
+	captured, err := l.Capturing(w.Device, w.Stream)
+	return captured || err != nil
+}
+
 // ByEvent is w, or an event of what its stream holds now if that may end before somebody waits.
 func (w *Work) ByEvent() *Work {
-	if !w.MayHaveEnded() {
+	if !w.MayHaveEnded() || w.Captured() {
 		return w
-	}
-	if l, ok := backends.As[backends.Launcher](w.Backend); ok {
-		if captured, err := l.Capturing(w.Device, w.Stream); captured || err != nil {
-			return w
-		}
 	}
 	e, err := w.Record()
 	if err != nil {
