@@ -92,6 +92,12 @@ func blockAt(start, stride, number, extent int) int {
 
 const scatteredRoom = 150_000
 
+// someCount is as many indices as one launch copies, or as several do.
+func someCount(random *rand.Rand) int {
+	near := mostChecked*(1+random.IntN(3)) - 1 + random.IntN(3)
+	return []int{1 + random.IntN(1000), 1 + random.IntN(3*mostChecked), near}[random.IntN(3)]
+}
+
 // scatter makes a copy of random blocks. Those that are named twice are named by a device.
 func (r *rig) scatter(t *testing.T, random *rand.Rand, to, from, toBy, fromBy backends.Allocator) *scattered {
 	s := &scattered{}
@@ -99,11 +105,12 @@ func (r *rig) scatter(t *testing.T, random *rand.Rand, to, from, toBy, fromBy ba
 	s.Size = unit * (1 + random.IntN([]int{4, 100, 4096 / unit, 65536/unit - 1}[random.IntN(4)]))
 	most := (scatteredRoom - 16) / s.Size // in all planes
 	planes := 1 + random.IntN(min(most, []int{1, 4, 300}[random.IntN(3)]))
-	extents := [2]int{1 + random.IntN(min(most/planes, 700)), 1 + random.IntN(min(most/planes, 700))}
-	s.Count = 1 + random.IntN(extents[0])
+	most = min(most/planes, []int{700, 3*mostChecked + 1}[random.IntN(2)])
+	extents := [2]int{1 + random.IntN(most), 1 + random.IntN(most)}
+	s.Count = min(someCount(random), extents[0])
 	if toBy != onHost && toBy != counted && random.IntN(2) == 0 {
 		s.Repeated = true
-		s.Count = 1 + random.IntN([]int{1000, 3 * mostChecked}[random.IntN(2)])
+		s.Count = someCount(random)
 	}
 	if fromBy == counted {
 		s.Count = min(s.Count, extents[1])

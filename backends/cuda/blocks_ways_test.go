@@ -199,12 +199,19 @@ func TestBlocksInAGraph(t *testing.T) {
 		r.stopFailing()
 		require.True(t, slices.Equal(s.want, r.got(t, s, stream)))
 		s = r.scatter(t, random, backends.CUDA, backends.CUDAHost, backends.CUDA, backends.CUDAHost)
+		_, err = r.CopyBlocks(&s.Blocks, stream)
+		require.NoError(t, err)
+		r.write(t, s.target, s.have)
+		s.Failed = nil
+		asked := r.calls("cuEventQuery")
 		r.fail("cuStreamIsCapturing", 0, captureImplicit)
 		_, err = r.CopyBlocks(&s.Blocks, stream)
 		require.NoError(t, err)
 		r.stopFailing()
 		assert.Nil(t, s.Failed)
+		assert.Equal(t, asked, r.calls("cuEventQuery"), "which would end a capture")
 		require.True(t, slices.Equal(s.want, r.got(t, s, stream)))
+		r.failures.collect(&r.memoryFloor)
 	}
 }
 
@@ -291,13 +298,23 @@ func stagedBlocks(name string, to, from backends.Allocator) operation {
 	}}
 }
 
+func listedBlocks(_ *testing.T, _ *rig, count int) backends.BlockIndex {
+	return backends.BlockIndex{List: slices.Repeat([]int64{1, 2}, count)[:count], Extent: 3}
+}
+
+func namedBlocks(t *testing.T, r *rig, count int) backends.BlockIndex {
+	index := backends.BlockIndex{Region: r.room(t, backends.CUDA, 4*count), Width: 4, Extent: 3}
+	r.write(t, index.Region, make([]byte, 4*count))
+	return index
+}
+
 // blocksOperation copies blocks, which the core waits for after an error.
-func blocksOperation(name string, index func(t *testing.T, r *rig) backends.BlockIndex) operation {
+func blocksOperation(name string, count int, to, from func(*testing.T, *rig, int) backends.BlockIndex) operation {
 	return operation{name, 1, func(t *testing.T, r *rig) func() (func() error, error) {
 		target, source := r.room(t, backends.CUDA, 3000), r.room(t, backends.CUDAHost, 3000)
-		blocks := &backends.Blocks{Size: 1000, Count: 600, Planes: []backends.Plane{{Dst: target, Src: source,
+		blocks := &backends.Blocks{Size: 1000, Count: count, Planes: []backends.Plane{{Dst: target, Src: source,
 			DstStride: 1000, SrcStride: 1000}}, Repeated: true}
-		blocks.To, blocks.From = index(t, r), index(t, r)
+		blocks.To, blocks.From = to(t, r, count), from(t, r, count)
 		t.Cleanup(func() { r.failures.collect(&r.memoryFloor) })
 		return func() (func() error, error) {
 			err := copied(r.CopyBlocks(blocks, 0))

@@ -135,14 +135,9 @@ func operations() []operation {
 		batched("batch from page-locked memory", backends.CUDA, backends.CUDAHost),
 		stagedBlocks("batch of blocks up", backends.CUDA, backends.Malloc),
 		stagedBlocks("batch of blocks down", backends.Malloc, backends.CUDA),
-		blocksOperation("batch of blocks, listed", func(t *testing.T, r *rig) backends.BlockIndex {
-			return backends.BlockIndex{List: slices.Repeat([]int64{1, 2}, 300), Extent: 3}
-		}),
-		blocksOperation("batch of blocks, named on the device", func(t *testing.T, r *rig) backends.BlockIndex {
-			index := backends.BlockIndex{Region: r.room(t, backends.CUDA, 2400), Width: 4, Extent: 3}
-			r.write(t, index.Region, make([]byte, 2400))
-			return index
-		}),
+		blocksOperation("batch of blocks, listed", 600, listedBlocks, listedBlocks),
+		blocksOperation("batch of blocks, named on the device", mostChecked+1, namedBlocks, namedBlocks),
+		blocksOperation("batch of blocks, named on the device and listed", mostChecked+1, namedBlocks, listedBlocks),
 		{"kernel", 1, func(t *testing.T, r *rig) func() (func() error, error) {
 			return func() (func() error, error) { _, err := r.kernel(0, "absent"); return nil, notFound(err) }
 		}},

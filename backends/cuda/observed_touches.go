@@ -150,7 +150,7 @@ func touchesOfOurs(name string, argument uintptr) (touches []backends.Touch) {
 		a := (*blocksArgument)(at(argument))
 		for _, index := range []blockIndex{a.to, a.from} {
 			if index.width > 0 {
-				touch(uintptr(index.address), int(index.width*a.indices), backends.OnlyReads)
+				touch(uintptr(index.address), int(index.width)*int(a.indices), backends.OnlyReads)
 			}
 		}
 		for plane := range int(a.planes) {
