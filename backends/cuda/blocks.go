@@ -219,13 +219,14 @@ func (c *blockCopy) byCopyEngine() error {
 }
 
 // blockKernels are the functions that CopyBlocks launches.
-type blockKernels struct{ copy, indexed uintptr }
+type blockKernels struct{ check, settle, copy, indexed uintptr }
 
 func (b *copyFloor) blockKernels(number int) (k blockKernels, err error) {
 	for _, each := range [...]struct {
 		name string
 		into *uintptr
-	}{{copyBlocksKernel, &k.copy}, {copyIndexedKernel, &k.indexed}} {
+	}{{checkBlocksKernel, &k.check}, {settleBlocksKernel, &k.settle}, {copyBlocksKernel, &k.copy},
+		{copyIndexedKernel, &k.indexed}} {
 		if *each.into, err = b.kernel(number, each.name); err != nil {
 			return k, fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 		}

@@ -4,8 +4,10 @@ import "unsafe"
 
 // The kernels of kernels/blocks.h.
 const (
-	copyBlocksKernel  = "hamr_copy_blocks"
-	copyIndexedKernel = "hamr_copy_indexed"
+	checkBlocksKernel  = "hamr_check_blocks"
+	settleBlocksKernel = "hamr_settle_blocks"
+	copyBlocksKernel   = "hamr_copy_blocks"
+	copyIndexedKernel  = "hamr_copy_indexed"
 )
 
 // Mirrors of kernels/arguments.h.
@@ -23,6 +25,13 @@ type blockIndex struct {
 	width, extent uint32
 }
 
+type checkArgument struct {
+	to, from         blockIndex
+	pairs, state     uint64
+	table            uint64
+	tableBits, count uint32
+}
+
 type blockPair struct{ to, from uint32 }
 
 const pairSize = int(unsafe.Sizeof(blockPair{}))
@@ -33,11 +42,10 @@ type blockReport struct {
 }
 
 type blocksArgument struct {
-	pairs                            uint64
-	to, from                         blockIndex
-	report                           uint64
-	indices, first, checks, repeated uint32
-	words, wordSize, planes, unused  uint32
-	wordsOfBlock, pairsOfPlane       kernelDimension
-	room                             [mostBlockWords]uint64
+	pairs                             uint64
+	to, from                          blockIndex
+	state, report                     uint64
+	repeated, words, wordSize, planes uint32
+	wordsOfBlock, pairsOfPlane        kernelDimension
+	room                              [mostBlockWords]uint64
 }

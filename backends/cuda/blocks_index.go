@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"errors"
+	"math/bits"
 	"runtime"
 	"slices"
 	"unsafe"
@@ -67,18 +68,25 @@ func (c *blockCopy) readsLate() (bool, error) {
 
 // uploaded is scratch memory with a copy of Go's memory. free gives it back in stream order.
 func (c *blockCopy) uploaded(data []byte) (at backends.Address, free func() error, err error) {
-	a := c.b.dialect.Allocators.Plain
-	at, err = c.b.Allocate(backends.Request{Allocator: a, Device: c.d.number, Size: len(data), Stream: c.stream})
-	if err != nil {
-		return 0, nil, orAnotherWay(err)
-	}
-	free = func() error {
-		return c.b.Free(backends.Region{Address: at, Allocator: a, Device: c.d.number}, len(data), c.stream)
+	if at, free, err = c.scratch(len(data)); err != nil {
+		return 0, nil, err
 	}
 	if err = c.upload(at, data); err != nil {
 		err = errors.Join(err, free())
 	}
 	return at, free, err
+}
+
+// scratch is memory of the device's. free gives it back in stream order.
+func (c *blockCopy) scratch(size int) (at backends.Address, free func() error, err error) {
+	a := c.b.dialect.Allocators.Plain
+	at, err = c.b.Allocate(backends.Request{Allocator: a, Device: c.d.number, Size: size, Stream: c.stream})
+	if err != nil {
+		return 0, nil, orAnotherWay(err)
+	}
+	return at, func() error {
+		return c.b.Free(backends.Region{Address: at, Allocator: a, Device: c.d.number}, size, c.stream)
+	}, nil
 }
 
 // upload copies out of Go's memory, which is read before it returns.
@@ -107,6 +115,11 @@ func (c *blockCopy) byIndices(k blockKernels, captured bool) (_ backends.Progres
 	defer func() { err = errors.Join(err, free(), freeFrom()) }()
 	source := blockSource{to: to, from: from}
 	if captured {
+		//mutate:replace a graph uses memory that is lent to it alone
+		//mutate:with c.checkedTogether() => true
+		if !c.checkedTogether() {
+			return backends.Complete, errors.ErrUnsupported
+		}
 		return late, c.launch(k.indexed, source) // nobody learns what failed when the graph runs
 	}
 	failure, err := c.b.failures.begin(&c.b.memoryFloor, c.d.number)
@@ -114,7 +127,7 @@ func (c *blockCopy) byIndices(k blockKernels, captured bool) (_ backends.Progres
 		return backends.Complete, err
 	}
 	source.report = failure.report
-	err = c.launch(k.indexed, source)
+	err = c.copyIndexed(k, source)
 	if err == nil {
 		err = c.b.Record(c.d.number, failure.event, c.stream)
 	}
@@ -127,6 +140,54 @@ func (c *blockCopy) byIndices(k blockKernels, captured bool) (_ backends.Progres
 	c.Failed = c.b.failures.add(&c.b.memoryFloor, failure)
 	return late, nil
 }
+
+// checkedTogether reports whether one launch for some planes can check the indices, in the memory of its blocks.
+func (c *blockCopy) checkedTogether() bool {
+	return c.Count <= mostChecked && c.Count*(c.Size/c.wordSize()) <= mostInLaunch
+}
+
+// copyIndexed copies by one launch, or has many indices made pairs in scratch memory before.
+func (c *blockCopy) copyIndexed(k blockKernels, from blockSource) error {
+	if c.checkedTogether() {
+		return c.launch(k.indexed, from)
+	}
+	a := &checkArgument{to: *from.to, from: *from.from, count: uint32(c.Count)}
+	table, pairs := 16, 16 // the state comes first
+	if c.Repeated {
+		a.tableBits = uint32(bits.Len(uint(2*c.Count - 1)))
+		pairs += 8 << a.tableBits
+	}
+	at, free, err := c.scratch(pairs + pairSize*c.Count)
+	if err != nil {
+		return err
+	}
+	a.state, a.pairs = uint64(at), uint64(at)+uint64(pairs)
+	if c.Repeated {
+		a.table = uint64(at) + uint64(table)
+	}
+	err = c.check(k, a, pairs)
+	if err == nil {
+		from.state, from.pairs = at, backends.Address(a.pairs)
+		err = c.launch(k.copy, from)
+	}
+	return errors.Join(err, free())
+}
+
+// check enqueues what makes pairs of indices. The first bytes of scratch memory become ones.
+func (c *blockCopy) check(k blockKernels, a *checkArgument, ones int) error {
+	err := c.b.call(c.b.driver.Memset32, uintptr(a.state), allBits, uintptr(ones/4), c.b.native(c.stream))
+	if err != nil {
+		return err
+	}
+	blocks := (c.Count + kernelThreads - 1) / kernelThreads
+	err = c.b.launchBlocks(c.d.number, c.stream, k.check, blocks, unsafe.Pointer(a))
+	if err == nil && c.Repeated {
+		err = c.b.launchBlocks(c.d.number, c.stream, k.settle, blocks, unsafe.Pointer(a))
+	}
+	return err
+}
+
+const allBits = 1<<32 - 1
 
 // index is what a kernel is told of indices. A list is uploaded; free gives that memory back in stream order.
 func (c *blockCopy) index(given *backends.BlockIndex, captured bool) (_ *blockIndex, free func() error, err error) {

@@ -11,11 +11,12 @@ import (
 const checkedThreads, checkedOnMultiprocessor = 1024, 2
 
 // blockSource says where a kernel finds the pairs: listed on the host, at an address, or in indices that it checks.
+// Pairs at an address with a state were indices, which have been checked.
 type blockSource struct {
-	listed   []blockPair
-	pairs    backends.Address
-	to, from *blockIndex
-	report   backends.Address
+	listed       []blockPair
+	pairs, state backends.Address
+	to, from     *blockIndex
+	report       backends.Address
 }
 
 // launch enqueues the copies by as few launches as can be.
@@ -23,17 +24,14 @@ func (c *blockCopy) launch(kernel uintptr, from blockSource) error {
 	word := c.wordSize()
 	inBlock := c.Size / word
 	planes, count := min(len(c.Planes), mostBlockWords/planeWords), c.Count
-	switch {
-	case from.to != nil:
-		count = min(count, mostChecked)
-	case from.pairs == 0:
+	if from.listed != nil {
 		planes = min(planes, mostBlockWords/2/planeWords)
 		count = min(count, mostBlockWords-planeWords*planes)
 	}
 	count = min(count, mostInLaunch/inBlock)
 	planes = min(planes, mostInLaunch/(inBlock*count))
-	a := &blocksArgument{wordSize: uint32(word), wordsOfBlock: dimensionOf(dim{n: inBlock}), report: uint64(from.report),
-		indices: uint32(c.Count), checks: 1}
+	a := &blocksArgument{wordSize: uint32(word), wordsOfBlock: dimensionOf(dim{n: inBlock}), state: uint64(from.state),
+		report: uint64(from.report)}
 	if from.to != nil {
 		a.to, a.from = *from.to, *from.from
 	}
@@ -47,9 +45,6 @@ func (c *blockCopy) launch(kernel uintptr, from blockSource) error {
 			if err := c.launchOne(kernel, a); err != nil {
 				return err
 			}
-			if from.report != 0 {
-				a.checks = 0
-			}
 		}
 	}
 	return nil
@@ -58,7 +53,7 @@ func (c *blockCopy) launch(kernel uintptr, from blockSource) error {
 // fill sets what differs between launches.
 func (a *blocksArgument) fill(planes []backends.Plane, from blockSource, first, count int) {
 	a.planes, a.pairsOfPlane = uint32(len(planes)), dimensionOf(dim{n: count})
-	a.first, a.words = uint32(first), uint32(len(planes)*count)*a.wordsOfBlock.count
+	a.words = uint32(len(planes)*count) * a.wordsOfBlock.count
 	for i, p := range planes {
 		copy(a.room[planeWords*i:], []uint64{uint64(p.Dst.Address), uint64(p.Src.Address), uint64(p.DstStride),
 			uint64(p.SrcStride)})

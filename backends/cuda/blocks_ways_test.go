@@ -206,10 +206,15 @@ func TestBlocksInAGraph(t *testing.T) {
 		asked := r.calls("cuEventQuery")
 		r.fail("cuStreamIsCapturing", 0, captureImplicit)
 		_, err = r.CopyBlocks(&s.Blocks, stream)
-		require.NoError(t, err)
 		r.stopFailing()
 		assert.Nil(t, s.Failed)
 		assert.Equal(t, asked, r.calls("cuEventQuery"), "which would end a capture")
+		if s.Count > mostChecked { // which take memory that no graph may have
+			require.ErrorIs(t, err, errors.ErrUnsupported)
+			r.failures.collect(&r.memoryFloor)
+			continue
+		}
+		require.NoError(t, err)
 		require.True(t, slices.Equal(s.want, r.got(t, s, stream)))
 		r.failures.collect(&r.memoryFloor)
 	}

@@ -116,6 +116,7 @@ func (k *hostKernels) testArguments(t *testing.T) {
 		"copy_run":           copyRun{},
 		"copy_argument":      copyArgument{},
 		"block_index":        blockIndex{},
+		"check_argument":     checkArgument{},
 		"block_pair":         blockPair{},
 		"block_report":       blockReport{},
 		"blocks_argument":    blocksArgument{},

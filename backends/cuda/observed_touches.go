@@ -66,7 +66,8 @@ type parameter struct{ offset, size int }
 
 // ours are hamr's kernels, of kernels/arguments.h.
 var ours = map[string]bool{"hamr_fill": true, "hamr_copy": true, "hamr_convert": true, "hamr_convert_line": true,
-	"hamr_transpose": true, copyBlocksKernel: true, copyIndexedKernel: true}
+	"hamr_transpose": true, checkBlocksKernel: true, settleBlocksKernel: true,
+	copyBlocksKernel: true, copyIndexedKernel: true}
 
 func (o *observer) touchesOf(name string, function, parameters, extra uintptr) (touches []backends.Touch) {
 	if ours[name] && parameters != 0 {
@@ -134,6 +135,9 @@ func (o *observer) sizesOf(function uintptr) []parameter {
 // touchesOfOurs are those of hamr's own kernels, by kernels/arguments.h.
 func touchesOfOurs(name string, argument uintptr) (touches []backends.Touch) {
 	touch := func(address uintptr, size int, writes backends.Writes) {
+		if size == 0 {
+			return
+		}
 		touches = append(touches, backends.Touch{Address: backends.Address(address), Size: size, Writes: writes})
 	}
 	switch name {
@@ -146,12 +150,15 @@ func touchesOfOurs(name string, argument uintptr) (touches []backends.Touch) {
 			touch(wordAt(each), size, backends.DoesWrite)
 			touch(wordAt(each+8), size, backends.OnlyReads)
 		}
+	case checkBlocksKernel, settleBlocksKernel:
+		a := (*checkArgument)(at(argument))
+		for _, index := range []blockIndex{a.to, a.from} {
+			touch(uintptr(index.address), int(index.width)*int(a.count), backends.OnlyReads)
+		}
 	case copyBlocksKernel, copyIndexedKernel: // nothing tells how far the indices go
 		a := (*blocksArgument)(at(argument))
 		for _, index := range []blockIndex{a.to, a.from} {
-			if index.width > 0 {
-				touch(uintptr(index.address), int(index.width)*int(a.indices), backends.OnlyReads)
-			}
+			touch(uintptr(index.address), int(index.width)*int(a.pairsOfPlane.count), backends.OnlyReads)
 		}
 		for plane := range int(a.planes) {
 			touch(uintptr(a.room[planeWords*plane]), 1, backends.DoesWrite)

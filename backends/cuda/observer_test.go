@@ -359,11 +359,14 @@ func TestOurKernelsSayWhatTheyWrite(t *testing.T) {
 	assert.Equal(t, []backends.Touch{
 		{Address: 0x1000, Size: 1, Writes: backends.OnlyReads}, {Address: 0x2000, Size: 1, Writes: backends.DoesWrite},
 	}, touchesOfOurs("hamr_convert", addressOf(&convert[0])))
-	blocks := &blocksArgument{to: blockIndex{address: 0x5000, width: 4}, from: blockIndex{address: 0x6000, width: 8},
-		indices: 1 << 29, planes: 2}
-	copy(blocks.room[:], []uint64{0x1000, 0x2000, 64, 64, 0x3000, 0x4000})
+	index, other := blockIndex{address: 0x5000, width: 4}, blockIndex{address: 0x6000, width: 8}
+	check := &checkArgument{to: index, from: other, count: 1 << 29}
 	assert.Equal(t, []backends.Touch{{Address: 0x5000, Size: 1 << 31, Writes: backends.OnlyReads},
-		{Address: 0x6000, Size: 1 << 32, Writes: backends.OnlyReads},
+		{Address: 0x6000, Size: 1 << 32, Writes: backends.OnlyReads}},
+		touchesOfOurs(checkBlocksKernel, uintptr(unsafe.Pointer(check))))
+	blocks := &blocksArgument{to: index, planes: 2, pairsOfPlane: kernelDimension{count: 5}}
+	copy(blocks.room[:], []uint64{0x1000, 0x2000, 64, 64, 0x3000, 0x4000})
+	assert.Equal(t, []backends.Touch{{Address: 0x5000, Size: 20, Writes: backends.OnlyReads},
 		{Address: 0x1000, Size: 1, Writes: backends.DoesWrite}, {Address: 0x2000, Size: 1, Writes: backends.OnlyReads},
 		{Address: 0x3000, Size: 1, Writes: backends.DoesWrite}, {Address: 0x4000, Size: 1, Writes: backends.OnlyReads},
 	}, touchesOfOurs(copyIndexedKernel, uintptr(unsafe.Pointer(blocks))))

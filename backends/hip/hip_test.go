@@ -72,7 +72,7 @@ func TestKernelsCompileForAMD(t *testing.T) {
 		code, err := compile(library, "--offload-arch="+architecture)
 		require.NoError(t, err)
 		for _, name := range []string{"hamr_convert", "hamr_convert_line", "hamr_transpose", "hamr_fill", "hamr_copy",
-			"hamr_copy_blocks", "hamr_copy_indexed"} {
+			"hamr_check_blocks", "hamr_settle_blocks", "hamr_copy_blocks", "hamr_copy_indexed"} {
 			assert.Contains(t, string(code), name)
 		}
 	}

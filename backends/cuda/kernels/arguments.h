@@ -87,6 +87,15 @@ constexpr wide all_ones = ~static_cast<wide>(0);
 // On top of the position that failed: the index is that of sources.
 constexpr wide of_from = static_cast<wide>(1) << 32;
 
+// Of more indices than a block's shared memory has room for.
+struct check_argument {
+    block_index to, from;
+    wide pairs;                 // block_pair[count], which the kernels write
+    wide state;                 // a wide: all ones, or the first position that failed
+    wide table;                 // wides that are all ones; zero where no block is named twice
+    unsigned table_bits, count; // the table has 2^table_bits entries, more than count
+};
+
 // Which block becomes which. Nothing is copied from no_block: a later pair writes to the target.
 struct alignas(8) block_pair {
     unsigned to, from;
@@ -103,20 +112,18 @@ constexpr unsigned threads_side_by_side = 32, words_in_flight = 4;
 constexpr unsigned plane_words = 4; // the addresses and then the strides, of the target and of the source
 // What the 4096 bytes of a launch's arguments have left.
 constexpr unsigned most_block_words = 492;
-// As many indices as a launch copies, in a block's shared memory: see checked_pairs.
+// As many indices as a block checks in its shared memory: see checked_pairs.
 constexpr unsigned most_checked = 2048;
 
 // Words are of 1 to 16 bytes, side by side in blocks. They count through the blocks of a plane, then through planes.
 struct blocks_argument {
     wide pairs;           // block_pair[pairs_of_plane.count], or zero: they follow the planes in room
-    block_index to, from; // which hamr_copy_indexed reads
+    block_index to, from; // the indices, where a device reads them
+    wide state;           // of those that were checked before: see check_argument; else zero
     wide report;          // where the host learns what has failed; zero where it does not
-    unsigned indices;     // in all
-    unsigned first;       // of those that this launch copies
-    unsigned checks;      // not zero: all are checked. Else an earlier launch has done so, and the report tells
     unsigned repeated;    // not zero: a target may be named twice
     unsigned words;       // of all planes, at most 2^30
-    unsigned word_size, planes, unused;
+    unsigned word_size, planes;
     dimension words_of_block, pairs_of_plane; // no strides
     wide room[most_block_words];
 };

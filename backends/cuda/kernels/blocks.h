@@ -26,6 +26,68 @@ HAMR_DEVICE unsigned from_start(signed_wide value, unsigned extent)
     return static_cast<unsigned>(value < 0 ? value + extent : value);
 }
 
+HAMR_DEVICE unsigned place_in_table(const check_argument &a, unsigned block)
+{
+    return (block * 2654435769u) >> (32 - a.table_bits);
+}
+
+HAMR_DEVICE unsigned next_in_table(const check_argument &a, unsigned place)
+{
+    return (place + 1) & ((1u << a.table_bits) - 1);
+}
+
+// Entries are a block and the last position that names it.
+HAMR_DEVICE void note_last(const check_argument &a, unsigned block, unsigned k)
+{
+    wide mine = static_cast<wide>(block) << 32 | k;
+    for (unsigned place = place_in_table(a, block);; place = next_in_table(a, place)) {
+        wide *entry = at<wide>(a.table + 8 * static_cast<wide>(place));
+        wide there = atomic_take(entry, all_ones, mine);
+        if (there == all_ones)
+            return;
+        if (there >> 32 == block) {
+            atomic_most(entry, mine);
+            return;
+        }
+    }
+}
+
+// What failed first is in the state then, and the pairs are of no use.
+HAMR_DEVICE void check_indices(const check_argument &a, unsigned thread, unsigned threads)
+{
+    for (unsigned k = thread; k < a.count; k += threads) {
+        signed_wide to = index_at(a.to, k), from = index_at(a.from, k);
+        bool right = in_range(to, a.to.extent);
+        if (!right || !in_range(from, a.from.extent)) {
+            atomic_least(at<wide>(a.state), (right ? of_from : 0) | k);
+            continue;
+        }
+        block_pair *pair = at<block_pair>(a.pairs + 8 * static_cast<wide>(k));
+        pair->to = from_start(to, a.to.extent);
+        pair->from = from_start(from, a.from.extent);
+        if (a.table)
+            note_last(a, pair->to, k);
+    }
+}
+
+// Leaves of those that name one target the last. It is a launch of its own, as all must have been noted before.
+HAMR_DEVICE void settle_blocks(const check_argument &a, unsigned thread, unsigned threads)
+{
+    if (*at<wide>(a.state) != all_ones)
+        return;
+    for (unsigned k = thread; k < a.count; k += threads) {
+        block_pair *pair = at<block_pair>(a.pairs + 8 * static_cast<wide>(k));
+        unsigned block = pair->to, place = place_in_table(a, block);
+        wide entry = *at<wide>(a.table + 8 * static_cast<wide>(place));
+        while (entry >> 32 != block) {
+            place = next_in_table(a, place);
+            entry = *at<wide>(a.table + 8 * static_cast<wide>(place));
+        }
+        if (static_cast<unsigned>(entry) != k)
+            pair->from = no_block;
+    }
+}
+
 // The pairs of a launch, in the memory that a block's threads share. Each block checks the indices itself, as it can
 // wait for no other one.
 struct checked_pairs {
@@ -80,31 +142,27 @@ HAMR_DEVICE void report_failure(const blocks_argument &a, wide failed)
     report->failed = failed;
 }
 
-// Reports whether no index is out of range. If so, the launch's pairs are in s.
+// Reports whether no index is out of range. If so, the pairs are in s.
 HAMR_DEVICE bool check_blocks(const blocks_argument &a, checked_pairs &s, unsigned thread)
 {
     unsigned share = first_share(thread), step = shares();
     if (share == 0)
-        s.failed = a.checks ? all_ones : at<block_report>(a.report)->failed;
+        s.failed = all_ones;
     wait_for_block();
     unsigned count = a.pairs_of_plane.count;
-    unsigned begin = a.checks ? 0 : a.first, end = a.checks ? a.indices : a.first + count;
-    for (unsigned k = share; k < end - begin; k += step) {
-        unsigned position = begin + k;
-        signed_wide to = index_at(a.to, position), from = index_at(a.from, position);
+    for (unsigned k = share; k < count; k += step) {
+        signed_wide to = index_at(a.to, k), from = index_at(a.from, k);
         bool right = in_range(to, a.to.extent);
         if (!right || !in_range(from, a.from.extent))
-            atomic_least(&s.failed, (right ? of_from : 0) | position);
-        if (position - a.first < count) {
-            s.to[position - a.first] = from_start(to, a.to.extent);
-            s.from[position - a.first] = from_start(from, a.from.extent);
-        }
+            atomic_least(&s.failed, (right ? of_from : 0) | k);
+        s.to[k] = from_start(to, a.to.extent);
+        s.from[k] = from_start(from, a.from.extent);
     }
     for (unsigned k = share; a.repeated && k < 2 * most_checked; k += step)
         s.last[k] = no_block;
     wait_for_block();
     if (s.failed != all_ones) {
-        if (thread == 0 && a.checks && a.report)
+        if (thread == 0 && a.report)
             report_failure(a, s.failed);
         return false;
     }
@@ -185,6 +243,14 @@ HAMR_DEVICE void copy_by_words(const blocks_argument &a, const checked_pairs *s,
 
 HAMR_DEVICE void copy_blocks(const blocks_argument &a, unsigned thread, unsigned threads)
 {
+    if (a.state) {
+        wide failed = *at<wide>(a.state);
+        if (failed != all_ones) {
+            if (thread == 0)
+                report_failure(a, failed);
+            return;
+        }
+    }
     if (a.pairs)
         copy_by_words<pairs_are::in_memory>(a, nullptr, thread, threads);
     else

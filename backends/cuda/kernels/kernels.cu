@@ -33,6 +33,8 @@ const hamr_host_kernel hamr_host_kernels[] = {
     {"hamr_transpose", sizeof(hamr::transpose_argument), run<hamr::transpose_argument, hamr::transpose_array>},
     {"hamr_fill", sizeof(hamr::fill_argument), run<hamr::fill_argument, hamr::fill_memory>},
     {"hamr_copy", sizeof(hamr::copy_argument), run<hamr::copy_argument, hamr::copy_runs>},
+    {"hamr_check_blocks", sizeof(hamr::check_argument), run<hamr::check_argument, hamr::check_indices>},
+    {"hamr_settle_blocks", sizeof(hamr::check_argument), run<hamr::check_argument, hamr::settle_blocks>},
     {"hamr_copy_blocks", sizeof(hamr::blocks_argument), run<hamr::blocks_argument, hamr::copy_blocks>},
     {"hamr_copy_indexed", sizeof(hamr::blocks_argument), run<hamr::blocks_argument, hamr::copy_indexed>},
     {nullptr, 0, nullptr},
@@ -66,6 +68,16 @@ extern "C" __global__ void __launch_bounds__(256) hamr_fill(const hamr::fill_arg
 extern "C" __global__ void __launch_bounds__(256) hamr_copy(const hamr::copy_argument argument)
 {
     hamr::copy_runs(argument, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+}
+
+extern "C" __global__ void __launch_bounds__(256) hamr_check_blocks(const hamr::check_argument argument)
+{
+    hamr::check_indices(argument, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+}
+
+extern "C" __global__ void __launch_bounds__(256) hamr_settle_blocks(const hamr::check_argument argument)
+{
+    hamr::settle_blocks(argument, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
 }
 
 extern "C" __global__ void __launch_bounds__(256) hamr_copy_blocks(const hamr::blocks_argument argument)
