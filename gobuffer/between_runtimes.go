@@ -168,5 +168,12 @@ func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
 		src.memory.kind != backends.Pageable {
 		return r.copyBetweenRuntimes(dst, src)
 	}
+	var known lockedRange
+	if t == Async && dst.locked == nil { // else it is waited for
+		dst = dst.lockedFor(side, &known)
+	}
+	if src.locked == nil && src.memory.written.Load() && !src.memory.uses.Idle() {
+		src = src.lockedFor(side, &known)
+	}
 	return r.copyByRuntimeOf(side, dst, src, t)
 }

@@ -36,6 +36,7 @@ func CopyBlocks(destinations []*Array, destinationIndex *Array, sources []*Array
 	if err := r.blockFaults.sweep(captured); err != nil {
 		return err
 	}
+	lockPairs(list)
 	if to.list == nil || from.list == nil {
 		if err := r.copyBlocksThere(list, to, from); !errors.Is(err, errors.ErrUnsupported) {
 			return errors.Join(err, finishPairs(list))
@@ -143,6 +144,11 @@ func (r *Runtime) blockGroups(list []pair, to, from *blockIndex) (groups []*bloc
 		}
 	}
 	apart := blocksApart(some)
+	for _, p := range some {
+		if !apart { // as in CopyMany
+			p.dst.locked, p.src.locked = nil, nil
+		}
+	}
 	for _, p := range some {
 		g := of(p)
 		if !apart {

@@ -157,7 +157,8 @@ func (p *pair) managedBlocks() bool {
 // hostEnd is the one of the two that is ordinary host memory for the runtime of the other one, or nil.
 func (p *pair) hostEnd() *piece {
 	for _, end := range []*piece{&p.dst, &p.src} {
-		if end.onHost() && (end.memory.kind == backends.Pageable || end.memory.backend != p.side().memory.backend) {
+		if end.locked == nil && end.onHost() &&
+			(end.memory.kind == backends.Pageable || end.memory.backend != p.side().memory.backend) {
 			return end
 		}
 	}

@@ -19,8 +19,14 @@ func (a *Array) Covering() (s backends.Stream, busy bool, err error) {
 
 // covering is nil if no work on the elements is pending.
 func (a *Array) covering() (all *order.Work, err error) {
-	if err := a.check(); err != nil || a.memory == nil || a.memory.streams == nil {
+	if err := a.check(); err != nil || a.memory == nil {
 		return nil, err
+	}
+	if a.memory.streams == nil {
+		// No stream of the memory's own covers it.
+		//mutate:replace who reads ordinary host memory is told of nothing that is pending on it
+		//mutate:with a.all().settle() => nil
+		return nil, a.all().settle()
 	}
 	// No stream covers what other runtimes do with the host's view.
 	if err := a.memory.settleView(); err != nil {

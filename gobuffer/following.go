@@ -20,6 +20,9 @@ func (p piece) pending() order.Works { return p.memory.uses.Pending(p.stream, p.
 
 // mark records that w may still touch p's memory; followed is work that w runs after.
 func (p piece) mark(w *order.Work, followed order.Works) error {
+	if p.locked != nil {
+		p.memory.written.Store(true) // before it is marked: see settleUnlocked
+	}
 	return p.memory.markOn(p.stream, w, followed)
 }
 

@@ -13,7 +13,7 @@ import (
 // backend can make in few steps are made so, and waits happen once, at the end. All pairs are checked before anything
 // is copied, and an error names the place in the list. After a device's error, the elements of all destinations are
 // unspecified.
-func CopyMany(destinations, sources []*Array) error {
+func CopyMany(destinations, sources []*Array) (err error) {
 	if len(destinations) != len(sources) {
 		return valueError("sources", fmt.Sprintf("%d arrays", len(sources)),
 			fmt.Sprintf("one for each of %d destinations", len(destinations)))
@@ -26,9 +26,16 @@ func CopyMany(destinations, sources []*Array) error {
 		}
 		list[i] = pair{d.runtime, d.all(), from, d.options.Transfer}
 	}
+	if independent(list) {
+		lockPairs(list)
+		err = copyApart(list)
+	} else {
+		// What others read by another Memory of theirs must be there: all ends of the host's are ordinary memory.
+		err = copyInOrder(list)
+	}
 	//mutate:replace many copies to the host are not waited for
 	//mutate:with finishPairs(list) => nil
-	return errors.Join(copyInOrder(list), finishPairs(list))
+	return errors.Join(err, finishPairs(list))
 }
 
 // pair is elements and those that they are to become, of one shape.
@@ -101,7 +108,7 @@ type lot struct {
 
 func (p *pair) lot() lot {
 	side := p.side()
-	return lot{p.runtime, side.memory.backend, side.stream, p.dst.memory.kind, p.src.memory.kind,
+	return lot{p.runtime, side.memory.backend, side.stream, p.dst.kind(), p.src.kind(),
 		p.dst.memory.region.Device, p.src.memory.region.Device}
 }
 
@@ -159,6 +166,11 @@ func enqueueTogether(
 	if err != nil {
 		return err
 	}
+	for _, p := range list {
+		if err := p.src.settleUnlocked(); err != nil {
+			return err
+		}
+	}
 	before := make([]order.Works, 2*len(list)+len(more))
 	for i, p := range list {
 		before[2*i], before[2*i+1] = p.src.pending(), p.dst.pending()
@@ -195,7 +207,7 @@ func enqueueTogether(
 			return err
 		}
 	}
-	if list[0].dst.memory.kind == backends.Pageable {
+	if list[0].dst.kind() == backends.Pageable {
 		if err := w.WaitUntil(list[0].dst.stopWith(list[0].src)); err != nil {
 			return err
 		}
@@ -215,11 +227,11 @@ func enqueueTogether(
 			err = errors.Join(err, p.src.memory.uses.Done(before[2*i]), p.dst.memory.uses.Done(before[2*i+1]))
 			continue
 		}
-		if left&backends.Reading != 0 && !(stopped && p.src.memory.kind == backends.Pageable) {
+		if left&backends.Reading != 0 && !(stopped && p.src.kind() == backends.Pageable) {
 			//mutate:remove nobody waits for the readers of many copies' sources
 			err = errors.Join(err, p.src.markShared(w, before[2*i]))
 		}
-		if !stopped || p.dst.memory.kind != backends.Pageable {
+		if !stopped || p.dst.kind() != backends.Pageable {
 			//mutate:remove nobody waits for the writers of many copies' destinations
 			err = errors.Join(err, p.dst.markShared(written, before[2*i+1]))
 		}
@@ -318,5 +330,5 @@ func (p *pair) waits() bool {
 		return false
 	}
 	// Ordinary host memory is read without asking anybody, in every mode.
-	return p.transfer == Sync || m.kind == backends.Pageable || p.transfer == SyncHost && p.dst.onHost()
+	return p.transfer == Sync || p.dst.kind() == backends.Pageable || p.transfer == SyncHost && p.dst.onHost()
 }

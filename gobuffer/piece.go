@@ -19,6 +19,7 @@ type piece struct {
 	where   int             // see Array.where
 	entered bool            // see enter
 	stop    *backends.Stop  // see Array.Until
+	locked  *served         // what it is to the operation, where somebody has page-locked it: see lockedFor
 }
 
 func (p piece) onHost() bool { return p.memory == nil || p.memory.onHost }
@@ -34,6 +35,9 @@ func hostPointer(a backends.Address) unsafe.Pointer {
 func (p piece) region() backends.Region {
 	r := p.memory.region
 	r.Address = p.address
+	if p.locked != nil {
+		r.Allocator = p.locked.allocator
+	}
 	return r
 }
 

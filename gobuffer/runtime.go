@@ -47,6 +47,8 @@ type served struct {
 	batcher   backends.BatchCopier // likewise
 	blocks    backends.BlockCopier // likewise
 	atOnce    backends.AtOnce      // likewise
+	locator   backends.Locator     // likewise
+	allocator backends.Allocator
 	kind      backends.MemoryKind
 	onHost    bool            // the host reaches the memory
 	freeWaits bool            // its Free waits for the device
@@ -74,13 +76,14 @@ func NewRuntime(list ...backends.Backend) (*Runtime, error) {
 		waiter, waits := backends.As[backends.FreeWaiter](b)
 		mapper, maps := backends.As[backends.Mapper](b)
 		atOnce, _ := backends.As[backends.AtOnce](b)
+		locator, _ := backends.As[backends.Locator](b)
 		reuser, reuses := backends.As[backends.Reuser](b)
 		again := reuses && reuser.Reuses(a)
 		grower, grows := backends.As[backends.Grower](b)
 		if grows && !grower.Grows(a) {
 			grower = nil
 		}
-		r.byAllocator[a] = served{b, streams, converter, batcher, blocks, atOnce, a.Kind(),
+		r.byAllocator[a] = served{b, streams, converter, batcher, blocks, atOnce, locator, a, a.Kind(),
 			a.ReachableFrom(backends.SpaceHost), waits && waiter.FreeWaits(a), maps && mapper.Maps(a),
 			a.Ordered() || (again && a.Kind() != backends.Pinned), grower, again && a.Kind() == backends.Pinned}
 	}

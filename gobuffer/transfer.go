@@ -114,6 +114,9 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*order.Work) (ba
 	if err != nil {
 		return err
 	}
+	if err := src.settleUnlocked(); err != nil {
+		return err
+	}
 	before, err := src.followedBy(w)
 	if err != nil {
 		return err
@@ -125,7 +128,7 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*order.Work) (ba
 	defer func() { err = errors.Join(err, before.LetGo(), overwritten.LetGo()) }()
 	stop := dst.stopWith(src)
 	//mutate:never a runtime is given ordinary memory to write to before the work is over that it waits for
-	if dst.memory.kind == backends.Pageable {
+	if dst.kind() == backends.Pageable {
 		// Once a runtime is asked to write there it cannot be stopped.
 		if err := w.WaitUntil(stop); err != nil {
 			return err
@@ -142,13 +145,13 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*order.Work) (ba
 		// Some of it may be enqueued, as of a conversion of which the second launch failed.
 		stopped := errors.Is(err, backends.ErrStopped)
 		//mutate:replace what a stopped copy reads is taken for unused
-		//mutate:with src.memory.kind != backends.Pageable => false
-		if !stopped || src.memory.kind != backends.Pageable {
+		//mutate:with src.kind() != backends.Pageable => false
+		if !stopped || src.kind() != backends.Pageable {
 			err = errors.Join(err, src.mark(w, before))
 		}
 		//mutate:replace what a stopped copy writes to is taken for unused
-		//mutate:with dst.memory.kind != backends.Pageable => false
-		if !stopped || dst.memory.kind != backends.Pageable {
+		//mutate:with dst.kind() != backends.Pageable => false
+		if !stopped || dst.kind() != backends.Pageable {
 			err = errors.Join(err, dst.mark(w, overwritten))
 		}
 		return err
@@ -168,10 +171,10 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*order.Work) (ba
 	}
 	// Ordinary host memory is read without asking anybody, in every mode.
 	if err != nil || t == deferred ||
-		t != Sync && dst.memory.kind != backends.Pageable && (t != SyncHost || !dst.onHost()) {
+		t != Sync && dst.kind() != backends.Pageable && (t != SyncHost || !dst.onHost()) {
 		return err
 	}
-	if stop != nil && dst.memory.kind != backends.Pageable {
+	if stop != nil && dst.kind() != backends.Pageable {
 		err = w.WaitUntil(stop)
 	} else {
 		//mutate:skip synchronous transfers are not waited for

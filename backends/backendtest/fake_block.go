@@ -37,6 +37,7 @@ type block struct {
 	reach     int    // bytes that it has addresses for
 	store     *store // of memory that grows, else nil
 	shared    bool   // by descriptor
+	locked    bool   // host memory of others: see LockHost
 	readOnly  bool
 }
 

@@ -129,7 +129,8 @@ func (f *fakeMemory) blockOf(call string, at backends.Region, size int) (*block,
 
 // view checks that size bytes at r may be used now.
 func (f *fakeMemory) view(call string, r backends.Region, size int) (memory, error) {
-	b := f.find(r.Address)
+	b, as := f.asLocked(r, size)
+	r.Allocator = as
 	if b == nil {
 		if r.Address >= firstDeviceAddress || r.Allocator.Backend() == f.Name() {
 			return memory{}, f.violate(call, "unknown address %s", describe(r))

@@ -256,6 +256,11 @@ PyObject *array_access(Array *self, int32_t space, int32_t device) {
     return through_core(self, space, device);
 }
 
+/* Ordinary host memory may be such as somebody has page-locked, which devices write to later. */
+int array_may_be_pending(const Array *self) {
+    return is_of_device(self->array.allocator) || (self->block && marks_at(self->block->memory.marks));
+}
+
 /* A handle on the host is its own; not to users, who close what they are given. */
 Array *array_settled(Array *self) {
     if (self->fixed && !self->closed && self->for_space == FOR_SPACE(HAMR_HOST) && array_usable(self) == 0 &&

@@ -30,7 +30,7 @@ static inline uint64_t number_at(uint64_t address) {
  * default stream, too. */
 static inline int host_in_place(const hamr_array *array, uint64_t marks) {
     if (!(array->flags & HAMR_HOST_REACHABLE)) return 0;
-    if (!is_of_device(array->allocator)) return 1;
+    if (!is_of_device(array->allocator)) return !marks_at(marks); /* such as somebody has page-locked */
     return memory_kind(array->allocator) != HAMR_MANAGED && !array->stream && marks && !marks_at(marks);
 }
 

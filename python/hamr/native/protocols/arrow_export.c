@@ -127,7 +127,7 @@ static int check(const hamr_array *array, int of_device) {
  * a stream, and that with an event is not used, so that whoever reads need not wait. */
 static Array *exportable(PyObject *object, int of_device) {
     Array *self = (Array *)array_snapshot((Array *)object, array_type);
-    if (!self || !is_of_device(self->array.allocator)) {
+    if (!self || !array_may_be_pending(self)) {
         if (self && check(&self->array, of_device) < 0) Py_CLEAR(self);
         return self;
     }

@@ -40,7 +40,7 @@ static void *address_of(const hamr_array *array) {
 int array_getbuffer(PyObject *object, Py_buffer *view, int flags) {
     Array *self = (Array *)object;
     view->obj = NULL;
-    if (is_of_device(self->array.allocator) && (self->array.flags & HAMR_HOST_REACHABLE)) {
+    if (array_may_be_pending(self) && (self->array.flags & HAMR_HOST_REACHABLE)) {
         /* A device may still be writing it. */
         if (!(self = array_settled(self))) return -1;
     } else if (!self->fixed) {
@@ -97,7 +97,7 @@ static PyObject *describe(const hamr_array *array) {
 PyObject *array_interface(PyObject *object, void *Py_UNUSED(closure)) {
     /* A snapshot, since making a tuple may run finalisers, which may change the array. */
     Array *self = (Array *)object;
-    int settle = is_of_device(self->array.allocator) && (self->array.flags & HAMR_HOST_REACHABLE);
+    int settle = array_may_be_pending(self) && (self->array.flags & HAMR_HOST_REACHABLE);
     self = settle ? array_settled(self) : (Array *)array_snapshot(self, array_type);
     if (!self) return NULL;
     Block *block = self->block; /* a finaliser may close a handle that is its own */

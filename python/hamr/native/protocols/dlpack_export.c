@@ -251,7 +251,7 @@ static PyObject *export_to(Array *self, const Request *request) {
     DLDevice own;
     if (self->closed) return array_freed(self);
     if (device_of(self, &own) < 0) return NULL;
-    if (!is_of_device(self->array.allocator) && request->copy != 1 &&
+    if (!array_may_be_pending(self) && request->copy != 1 &&
         (!request->placed || is_same(own, request->device))) {
         Manner manner = {.device = own, .legacy = !request->versioned};
         return check_stream(request, own) < 0 ? NULL : capsule_of(self, &manner);
@@ -287,7 +287,7 @@ DLManagedTensorVersioned *dlpack_export(Array *self) {
     owner_drain();
     if (array_usable(self) < 0 || device_of(self, &manner.device) < 0) return NULL;
     Export *export;
-    if (!is_of_device(self->array.allocator)) {
+    if (!array_may_be_pending(self)) {
         export = export_array(self, &manner);
     } else {
         Array *source = (Array *)array_snapshot(self, array_type);

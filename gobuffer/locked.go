@@ -1,0 +1,69 @@
+package gobuffer
+
+import "hamr/backends"
+
+// lockedRange is host memory that somebody has page-locked for a runtime, as it has told last.
+type lockedRange struct {
+	as        *served // page-locked memory of that runtime; nil: none was found
+	low, high backends.Address
+}
+
+// lockedFor is p as the runtime of side takes it: page-locked memory of its own where somebody has page-locked all of
+// p. Whoever did so may end it without a word. So each operation asks, and the answer goes with it. known is the answer
+// to an earlier question of the same operation.
+func (p piece) lockedFor(side piece, known *lockedRange) piece {
+	if p.memory == nil || p.memory.kind != backends.Pageable || side.onHost() || side.memory.locator == nil {
+		return p
+	}
+	span := p.span()
+	low, high := span.address, offset(span.address, span.layout.NBytes())
+	if known.as == nil || known.as.backend != side.memory.backend || low < known.low || high > known.high {
+		*known = side.memory.lockedAt(p.memory.runtime, low)
+	}
+	//mutate:replace memory of which a part is page-locked is taken for locked
+	//mutate:with known.as != nil && known.low <= low && high <= known.high => known.as != nil
+	if known.as != nil && known.low <= low && high <= known.high {
+		p.locked = known.as
+	}
+	return p
+}
+
+// lockedAt asks the runtime of m. A copy will tell of the error, if there is one.
+func (m *Memory) lockedAt(r *Runtime, at backends.Address) lockedRange {
+	found, err := m.locator.Locate(at)
+	a := found.Allocator
+	if err != nil || a == backends.None || a.Kind() != backends.Pinned || r.byAllocator[a].backend != m.backend {
+		return lockedRange{}
+	}
+	return lockedRange{&r.byAllocator[a], found.Base, offset(found.Base, found.Size)}
+}
+
+// kind is the memory's, unless that is page-locked for the operation.
+func (p piece) kind() backends.MemoryKind {
+	if p.locked != nil {
+		return p.locked.kind
+	}
+	return p.memory.kind
+}
+
+// settleUnlocked waits for what writes to p, before a runtime is asked to read it: ordinary host memory is read at once,
+// and not in the order of a stream. It may have been page-locked when the writing began.
+func (p piece) settleUnlocked() error {
+	if p.memory == nil || p.kind() != backends.Pageable || !p.memory.written.Load() {
+		return nil
+	}
+	//mutate:skip host memory that is not page-locked any more is read before it was written
+	return p.settle()
+}
+
+// lockPairs finds out which ends of pairs are page-locked.
+func lockPairs(list []pair) {
+	var known lockedRange
+	for i := range list {
+		p := &list[i]
+		if p.dst.memory == nil || p.src.memory == nil || p.dst.layout.Count() == 0 {
+			continue
+		}
+		p.dst, p.src = p.dst.lockedFor(p.src, &known), p.src.lockedFor(p.dst, &known)
+	}
+}
