@@ -93,6 +93,10 @@ func (b *copyFloor) CopyBlocks(blocks *backends.Blocks, stream backends.Stream) 
 		return backends.Complete, err
 	}
 	c := &blockCopy{blocks, b, v, d, stream, road}
+	if err := c.reachBlocks(); err != nil {
+		return backends.Complete, err
+	}
+	b.failures.collect(&b.memoryFloor)
 	captured := v.captures(stream)
 	if !captured { // or a question about a report would end the capture
 		b.failures.collect(&b.memoryFloor)

@@ -61,6 +61,12 @@ func (b *copyFloor) prepare(dst, src backends.Strided) (device int, steps []step
 	if steps, copied, err = plan(dst, src, mostInLaunch); err != nil {
 		return 0, nil, nil, plain{}, err
 	}
+	if len(steps) > 0 {
+		//mutate:skip a kernel converts host memory that its device does not reach
+		if err := b.reachEnds(device, dst, src); err != nil {
+			return 0, nil, nil, plain{}, err
+		}
+	}
 	functions = make([]uintptr, len(steps))
 	for i, s := range steps {
 		name, _, _ := s.kernel()

@@ -88,6 +88,11 @@ func (b *copyFloor) upload(v *visit, dst, src backends.Region, size int, stream 
 		if err != nil {
 			return backends.Complete, err
 		}
+		if n := lockedPart(known, size); n < size {
+			return inTwo(dst, src, n, size, func(dst, src backends.Region, size int) (backends.Progress, error) {
+				return b.upload(v, dst, src, size, stream, stop)
+			})
+		}
 		if known.Allocator == backends.None {
 			if !b.dialect.ReadsLate {
 				left = backends.Writing
@@ -130,6 +135,50 @@ func inParts(stop *backends.Stop, dst, src backends.Region, size int,
 // be complete at return. The asynchronous function is complete only in practice, so the copy counts as complete if
 // the stream is idle.
 func (b *copyFloor) download(v *visit, dst, src backends.Region, size int, stream backends.Stream,
+	stop *backends.Stop) (backends.Progress, error) {
+	left, err := b.downloadWhole(v, dst, src, size, stream, stop)
+	if err == nil || !isInvalid(err) {
+		return left, err
+	}
+	known, asked := b.locate(dst.Address)
+	n := lockedPart(known, size)
+	if asked != nil || n == size {
+		return left, err
+	}
+	return inTwo(dst, src, n, size, func(dst, src backends.Region, size int) (backends.Progress, error) {
+		return b.download(v, dst, src, size, stream, stop)
+	})
+}
+
+func isInvalid(err error) bool {
+	var failed *backends.DeviceError
+	return errors.As(err, &failed) && failed.Code == invalidValue
+}
+
+// lockedPart is how many of the next bytes are page-locked, if a part of them is; else their size. The driver refuses a
+// copy of memory that is page-locked up to some place in it.
+func lockedPart(known backends.Location, size int) int {
+	if end := int(known.Base) + known.Size - int(known.Address); known.Allocator.Kind() == backends.Pinned &&
+		known.Size > 0 && end < size {
+		return end
+	}
+	return size
+}
+
+// inTwo copies n bytes, and then the rest.
+func inTwo(dst, src backends.Region, n, size int,
+	copyPart func(dst, src backends.Region, size int) (backends.Progress, error)) (backends.Progress, error) {
+	left, err := copyPart(dst, src, n)
+	if err != nil {
+		return left, err
+	}
+	dst.Address, src.Address = dst.Address+backends.Address(n), src.Address+backends.Address(n)
+	more, err := copyPart(dst, src, size-n)
+	return left | more, err
+}
+
+// downloadWhole is download by one way for all bytes.
+func (b *copyFloor) downloadWhole(v *visit, dst, src backends.Region, size int, stream backends.Stream,
 	stop *backends.Stop) (backends.Progress, error) {
 	driver := &b.driver
 	if b.staging.Serves(src.Device, size, false) {

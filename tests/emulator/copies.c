@@ -83,11 +83,20 @@ static CUresult queue_copy(const struct copy *c, struct stream *stream, int wait
   return CUDA_SUCCESS;
 }
 
+// Memory that was registered for another context is ordinary memory.
+static void look_from(struct span *span, const struct context *context) {
+  const struct block *b = span->block;
+  if (b && b->kind == REGISTERED_MEMORY && !b->portable && b->context != context)
+    *span = (struct span){span->address, span->size, NULL, 0};
+}
+
 static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t size, struct stream *stream,
                      enum direction direction, int wait) {
   struct copy c;
   RETURN_IF_FAILED(make_span(&c.target, target, size));
   RETURN_IF_FAILED(make_span(&c.source, source, size));
+  look_from(&c.target, stream->context);
+  look_from(&c.source, stream->context);
   RETURN_IF_FAILED(check_direction(direction, &c));
   RETURN_IF_FAILED(check_writable(&c.target));
   if (size == 0)

@@ -171,6 +171,7 @@ struct block {
   uint64_t offset;               // of memory of a pool that has a file: in that
   int exported, opened;          // descriptors, plus one, of the files of what others open and of what was opened; or 0
   int opens;                     // of what was opened
+  int portable;                  // registered memory is page-locked for all contexts
 };
 
 // calls.c

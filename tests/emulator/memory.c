@@ -75,6 +75,7 @@ EXPORT CUresult cuMemHostRegister_v2(void *address, size_t size, unsigned flags)
   struct block *b;
   RETURN_IF_FAILED(register_block(address, size, context->device, &b));
   b->context = context;
+  b->portable = flags & 1;
   return CUDA_SUCCESS;
 }
 

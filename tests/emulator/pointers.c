@@ -49,6 +49,13 @@ static struct block *known(CUdeviceptr address) {
   return b->kind != VIRTUAL_MEMORY || mapping_at(b, address) ? b : NULL;
 }
 
+// Whether kernels of the current context may reach the block at its own address.
+static int locked_here(const struct block *b) {
+  struct context *context;
+  return b->kind != REGISTERED_MEMORY || b->portable ||
+         (current_context(&context) == CUDA_SUCCESS && context == b->context);
+}
+
 static uint64_t value_of(int attribute, const struct block *b, CUdeviceptr address) {
   // Of addresses side by side, only what was mapped in one piece.
   const struct mapping *piece = b->kind == VIRTUAL_MEMORY ? mapping_at(b, address) : NULL;
@@ -58,7 +65,7 @@ static uint64_t value_of(int attribute, const struct block *b, CUdeviceptr addre
   case MEMORY_TYPE:
     return b->kind >= PINNED_MEMORY ? HOST_TYPE : DEVICE_TYPE;
   case DEVICE_POINTER:
-    return address;
+    return locked_here(b) ? address : 0;
   case HOST_POINTER:
     return b->kind <= POOL_MEMORY ? 0 : address;
   case BUFFER_ID:

@@ -12,6 +12,8 @@ static CUresult check_span(const struct block *b, CUdeviceptr address, size_t si
   if (address >= b->address && address - b->address <= b->size &&
       size <= b->size - (size_t)(address - b->address))
     return CUDA_SUCCESS;
+  if (b->kind == REGISTERED_MEMORY) // a program may not know how far somebody has registered its memory
+    return CUDA_ERROR_INVALID_VALUE;
   return invalid(CUDA_ERROR_INVALID_VALUE, "out of bounds: %zu bytes at %#llx of the %zu at %#llx",
                  size, address, b->size, b->address);
 }
@@ -43,6 +45,8 @@ char *late_bytes(const struct span *span, const char *what) {
 
 // Whether code that runs on context's device reaches some of the block.
 int may_reach(struct context *context, const struct block *block, CUdeviceptr address, size_t size) {
+  if (block->kind == REGISTERED_MEMORY)
+    return block->portable || block->context == context;
   if (block->kind == VIRTUAL_MEMORY)
     return is_mapped(block, address, size, 1u << context->device);
   if (block->kind >= MANAGED_MEMORY || block->device == context->device)

@@ -11,7 +11,7 @@
 #include "plain/layout.h"
 #include "plain/memory.h"
 
-enum { CAPTURE_IMPLICIT = 906 };
+enum { INVALID_VALUE = 1, CAPTURE_IMPLICIT = 906 };
 
 const hamr_devices *default_stream_driver(const Array *self) {
     const hamr_functions *functions = core_functions();
@@ -83,6 +83,7 @@ int default_stream_download(const Array *self, void *target, int64_t size, hamr_
     Py_BEGIN_ALLOW_THREADS
     code = devices->cuda_download(target, self->array.pointer, (size_t)size);
     Py_END_ALLOW_THREADS
+    if (code == INVALID_VALUE) return 0; /* as of memory that is page-locked in part */
     /* Without a core, in a child that was forked meanwhile, the caller finds none either. */
     const hamr_functions *functions = core_functions();
     /* What somebody has begun to keep meanwhile, perhaps of the bytes that were written, the core drops
