@@ -145,6 +145,7 @@ func (r *Runtime) blockGroups(list []pair, to, from *blockIndex) (groups []*bloc
 	}
 	apart := blocksApart(some)
 	for _, p := range some {
+		//mutate:never blocks are read on the host that a device has yet to write, by another Memory
 		if !apart { // as in CopyMany
 			p.dst.locked, p.src.locked = nil, nil
 		}

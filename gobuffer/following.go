@@ -20,6 +20,7 @@ func (p piece) pending() order.Works { return p.memory.uses.Pending(p.stream, p.
 
 // mark records that w may still touch p's memory; followed is work that w runs after.
 func (p piece) mark(w *order.Work, followed order.Works) error {
+	//mutate:never memory that is not page-locked any more is read before it was written
 	if p.locked != nil {
 		p.memory.written.Store(true) // before it is marked: see settleUnlocked
 	}

@@ -30,7 +30,9 @@ func CopyMany(destinations, sources []*Array) (err error) {
 		lockPairs(list)
 		err = copyApart(list)
 	} else {
-		// What others read by another Memory of theirs must be there: all ends of the host's are ordinary memory.
+		// What is read by another Memory must be there: all of the host's memory counts as ordinary.
+		//mutate:insert copies read on the host what a device has yet to write, by another Memory
+		//mutate:with lockPairs(list)
 		err = copyInOrder(list)
 	}
 	//mutate:replace many copies to the host are not waited for

@@ -158,6 +158,7 @@ func isInvalid(err error) bool {
 // lockedPart is how many of the next bytes are page-locked, if a part of them is; else their size. The driver refuses a
 // copy of memory that is page-locked up to some place in it.
 func lockedPart(known backends.Location, size int) int {
+	//mutate:never the driver is given memory that is page-locked in part
 	if end := int(known.Base) + known.Size - int(known.Address); known.Allocator.Kind() == backends.Pinned &&
 		known.Size > 0 && end < size {
 		return end

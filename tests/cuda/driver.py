@@ -164,6 +164,39 @@ def read(address: int, shape: Any, dtype: Any, device: int = 0) -> np.ndarray:
     return array
 
 
+PORTABLE = 1  # page-locked for all contexts
+
+
+def register(array: np.ndarray, device: int = 0, flags: int = 0) -> None:
+    """Page-lock memory of the host's, in a device's context."""
+    with on(device):
+        do("cuMemHostRegister_v2", array.ctypes.data, array.nbytes, flags)
+
+
+def unregister(array: np.ndarray, device: int = 0) -> None:
+    """End that. No work may be pending."""
+    with on(device):
+        do("cuMemHostUnregister", array.ctypes.data)
+
+
+@contextmanager
+def locked(array: np.ndarray, device: int = 0, flags: int = 0) -> Iterator[np.ndarray]:
+    """Page-lock memory of the host's inside the block."""
+    register(array, device, flags)
+    try:
+        yield array
+    finally:
+        finish()
+        unregister(array, device)
+
+
+def finish() -> None:
+    """Wait for all devices, without hamr."""
+    for device in range(DEVICES):
+        with on(device):
+            do("cuCtxSynchronize")
+
+
 def memory_info(device: int) -> tuple[int, int]:
     """Free and total bytes."""
     available, total = ctypes.c_size_t(), ctypes.c_size_t()
