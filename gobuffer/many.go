@@ -191,13 +191,13 @@ func enqueueTogether(
 		}
 	}()
 	// Only what was recorded before the first event is known to be covered by it.
-	var followed order.Works
+	var already followed
 	for i, p := range list {
 		//mutate:skip many copies do not wait for work on their sources
-		err := p.src.followedOnce(w, before[2*i], &followed)
+		err := already.follow(w, p.src, before[2*i])
 		if err == nil {
 			//mutate:skip many copies do not wait for work on their destinations
-			err = p.dst.followedOnce(w, before[2*i+1], &followed)
+			err = already.follow(w, p.dst, before[2*i+1])
 		}
 		if err != nil {
 			return err
@@ -205,7 +205,7 @@ func enqueueTogether(
 	}
 	for i, p := range more {
 		//mutate:skip blocks are copied before their indices are there
-		if err := p.followedOnce(w, also[i], &followed); err != nil {
+		if err := already.follow(w, p, also[i]); err != nil {
 			return err
 		}
 	}
@@ -224,6 +224,7 @@ func enqueueTogether(
 		left = backends.Reading | backends.Writing // some may have been begun
 	}
 	stopped := errors.Is(err, backends.ErrStopped) // then nobody uses ordinary host memory any more
+	reads, writes := &sharedWork{plain: w}, &sharedWork{plain: written}
 	for i, p := range list {
 		if left == backends.Complete {
 			err = errors.Join(err, p.src.memory.uses.Done(before[2*i]), p.dst.memory.uses.Done(before[2*i+1]))
@@ -231,58 +232,20 @@ func enqueueTogether(
 		}
 		if left&backends.Reading != 0 && !(stopped && p.src.kind() == backends.Pageable) {
 			//mutate:remove nobody waits for the readers of many copies' sources
-			err = errors.Join(err, p.src.markShared(w, before[2*i]))
+			err = errors.Join(err, reads.mark(p.src, before[2*i]))
 		}
 		if !stopped || p.dst.kind() != backends.Pageable {
 			//mutate:remove nobody waits for the writers of many copies' destinations
-			err = errors.Join(err, p.dst.markShared(written, before[2*i+1]))
+			err = errors.Join(err, writes.mark(p.dst, before[2*i+1]))
 		}
 	}
 	for i, p := range more {
 		if left&backends.Reading != 0 {
 			//mutate:remove nobody waits for the readers of the indices of blocks
-			err = errors.Join(err, p.markShared(w, also[i]))
+			err = errors.Join(err, reads.mark(p, also[i]))
 		}
 	}
-	return errors.Join(err, order.Works{written}.LetGo())
-}
-
-// markShared is mark by a work that others mark, too.
-func (p piece) markShared(w *order.Work, followed order.Works) error {
-	if w.Ticket != nil {
-		w.Ticket.Retain()
-	}
-	return p.mark(w, followed)
-}
-
-// followedOnce makes w's stream run after works that were recorded for p, and after p's own stream. It skips what w
-// follows already.
-func (p piece) followedOnce(w *order.Work, pending order.Works, followed *order.Works) error {
-	follow := func(before *order.Work) error {
-		if before.Ticket == nil {
-			if followed.Cover(before) {
-				return nil
-			}
-			*followed = append(*followed, before)
-		}
-		return w.Follow(before)
-	}
-	//mutate:replace many copies do not wait for what was recorded
-	//mutate:with range pending => range pending[:0]
-	for _, before := range pending {
-		if err := follow(before); err != nil {
-			return err
-		}
-	}
-	if !p.hasStream() {
-		return nil
-	}
-	own, err := p.work()
-	if err != nil {
-		return err
-	}
-	//mutate:skip many copies do not wait for their arrays' own streams
-	return follow(own)
+	return errors.Join(err, reads.letGo(), writes.letGo(), order.Works{written}.LetGo())
 }
 
 // finishPairs waits for what the transfer modes of its pairs ask for, once for each stream.

@@ -21,10 +21,15 @@ func (m *Memory) Marks() *atomic.Uint64 {
 
 // mark records that w may still touch the memory; followed is work that w runs after.
 func (m *Memory) mark(w *order.Work, followed order.Works) error {
-	if !w.Foreign && (!m.ends() || w.Stream != m.ordered() || w.Device != m.context()) {
+	if m.outlives(w) {
 		w = w.ByEvent() // its release waits for it, or other streams do
 	}
 	return m.uses.Replace(followed, w)
+}
+
+// outlives reports whether who has the memory may not name w's stream, which ends before it then.
+func (m *Memory) outlives(w *order.Work) bool {
+	return !w.Foreign && (!m.ends() || w.Stream != m.ordered() || w.Device != m.context())
 }
 
 // markOn is mark by who names stream s. Where that is another one than w's it marks an event: who names w's

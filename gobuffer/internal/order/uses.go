@@ -156,7 +156,7 @@ func (u *Uses) replace(old Works, next *Work) (dropped Works) {
 	for _, w := range all {
 		//mutate:replace a second stream's work on memory replaces the first one's
 		//mutate:with old.has(w) => next != nil || old.has(w)
-		if old.has(w) || (next != nil && next.Ticket == nil && w.HoldsAll(next)) {
+		if old.has(w) || w == next || (next != nil && next.Ticket == nil && w.HoldsAll(next)) {
 			dropped = append(dropped, w)
 		} else {
 			kept = append(kept, w)

@@ -1,0 +1,96 @@
+package gobuffer
+
+import (
+	"hamr/backends"
+	"hamr/gobuffer/internal/order"
+)
+
+// sharedWork is a work that is recorded for many arrays. Where that takes an event, all have the same one.
+type sharedWork struct {
+	plain, event *order.Work
+	asked, ends  bool
+}
+
+// mark is the piece's, of all that the work's stream holds now.
+func (x *sharedWork) mark(p piece, followed order.Works) error {
+	if !x.asked {
+		x.asked, x.ends = true, x.plain.MayHaveEnded()
+	}
+	w := x.plain
+	if x.ends && (p.stream != w.Stream || p.memory.outlives(w)) {
+		if x.event == nil {
+			x.event = w.ByEvent()
+		}
+		w = x.event
+	}
+	if w.Ticket != nil {
+		w.Ticket.Retain()
+	}
+	return p.mark(w, followed)
+}
+
+func (x *sharedWork) letGo() error {
+	if x.event == nil || x.event == x.plain {
+		return nil
+	}
+	return order.Works{x.event}.LetGo()
+}
+
+// followed is what a stream was made to run after, for many arrays.
+type followed struct {
+	works   order.Works               // all that their streams hold
+	tickets map[order.Ticket]struct{} // made where there is one
+	own     ownStream                 // of the last array
+}
+
+type ownStream struct {
+	backend backends.Backend
+	device  int
+	stream  backends.Stream
+}
+
+// follow makes w's stream run after works that were recorded for p, and after p's own stream. It skips what w follows
+// already.
+func (f *followed) follow(w *order.Work, p piece, pending order.Works) error {
+	//mutate:replace many copies do not wait for what was recorded
+	//mutate:with range pending => range pending[:0]
+	for _, before := range pending {
+		if err := f.followWork(w, before); err != nil {
+			return err
+		}
+	}
+	if !p.hasStream() {
+		return nil
+	}
+	own := ownStream{p.memory.backend, p.memory.context(), p.stream}
+	//mutate:replace many copies wait for the streams of some of their arrays
+	//mutate:with own == f.own && p.memory.kind != backends.Pinned => f.own.backend != nil
+	if own == f.own && p.memory.kind != backends.Pinned {
+		return nil
+	}
+	before, err := p.work()
+	if err != nil {
+		return err
+	}
+	f.own = own
+	//mutate:skip many copies do not wait for their arrays' own streams
+	return f.followWork(w, before)
+}
+
+func (f *followed) followWork(w, before *order.Work) error {
+	if before.Ticket == nil {
+		if f.works.Cover(before) {
+			return nil
+		}
+		f.works = append(f.works, before)
+		return w.Follow(before)
+	}
+	if _, is := f.tickets[before.Ticket]; is {
+		return nil
+	}
+	if f.tickets == nil {
+		f.tickets = map[order.Ticket]struct{}{}
+	}
+	f.tickets[before.Ticket] = struct{}{}
+	return w.Follow(before)
+}
