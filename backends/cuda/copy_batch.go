@@ -43,7 +43,13 @@ func (b *copyFloor) CopyBatch(copies []backends.BatchCopy, stream backends.Strea
 	for i, c := range copies {
 		runs[i] = run{c.Dst.Address, c.Src.Address, c.Size}
 	}
-	by := b.manyBy
+	by, bus := b.manyBy, min(to, from) == backends.Pinned && max(to, from) == backends.DeviceOnly
+	if bus && by != bySingle && by != byBatch {
+		err := b.copyAcrossBus(v, d, runs, to == backends.Pinned, stream)
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return late, err
+		}
+	}
 	switch {
 	case to == backends.Managed || from == backends.Managed:
 		by = bySingle // a batch would have to say where the pages are

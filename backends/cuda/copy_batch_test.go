@@ -136,6 +136,7 @@ func (r *rig) testBatch(t *testing.T, random *rand.Rand, to, from backends.Alloc
 func TestBatchesAreFewCalls(t *testing.T) {
 	const count, size = 400, 512
 	batches := func(calls map[string]int) bool { return calls["cuMemcpyBatchAsync"] > 0 }
+	kernels := func(calls map[string]int) bool { return calls["cuLaunchKernel"] == (count+mostRuns-1)/mostRuns }
 	for _, c := range []struct {
 		to, from backends.Allocator
 		setting  string
@@ -143,10 +144,10 @@ func TestBatchesAreFewCalls(t *testing.T) {
 	}{
 		{backends.CUDA, backends.Malloc, "", batches},
 		{backends.Malloc, backends.CUDA, "", batches},
-		{backends.CUDA, backends.CUDAHost, "", batches},
-		{backends.CUDA, backends.CUDA, "", func(calls map[string]int) bool {
-			return calls["cuLaunchKernel"] == (count+mostRuns-1)/mostRuns
-		}},
+		{backends.CUDA, backends.CUDAHost, "", kernels},
+		{backends.CUDAHost, backends.CUDA, "", kernels},
+		{backends.CUDA, backends.CUDAHost, "batch", batches},
+		{backends.CUDA, backends.CUDA, "", kernels},
 		{backends.CUDA, backends.CUDA, "batch", batches},
 		{backends.CUDA, backends.Malloc, "kernel", func(calls map[string]int) bool { return calls["cuLaunchKernel"] > 0 }},
 		{backends.Malloc, backends.CUDA, "kernel", func(calls map[string]int) bool { return calls["cuLaunchKernel"] > 0 }},
@@ -173,6 +174,36 @@ func TestBatchesAreFewCalls(t *testing.T) {
 		assert.Less(t, all, 60, "%v", calls)
 		require.NoError(t, r.Synchronize(0, 0))
 	}
+}
+
+// TestLargeCopiesOfAListGoByTheCopyEngine across the bus, and the others by few blocks of threads.
+func TestLargeCopiesOfAListGoByTheCopyEngine(t *testing.T) {
+	const large, small = ofCopyEngine, 3000
+	r := emulate(t, nil)
+	host, device := r.room(t, backends.CUDAHost, 2*large+2*small), r.room(t, backends.CUDA, 2*large+2*small)
+	data := hostBytes(host.Address, 2*large+2*small)
+	for i := range data {
+		data[i] = byte(i >> 7)
+	}
+	want := slices.Clone(data)
+	list := func(dst, src backends.Region) (list []backends.BatchCopy) {
+		at := 0
+		for _, size := range []int{large, small, large, small} {
+			list = append(list, backends.BatchCopy{Dst: moved(dst, at), Src: moved(src, at), Size: size})
+			at += size
+		}
+		return list
+	}
+	for _, ends := range [][2]backends.Region{{device, host}, {host, device}} {
+		batches, kernels := r.calls("cuMemcpyBatchAsync"), r.calls("cuLaunchKernel")
+		require.NoError(t, copied(r.CopyBatch(list(ends[0], ends[1]), 0)))
+		assert.Equal(t, []int{1, 1}, []int{r.calls("cuMemcpyBatchAsync") - batches, r.calls("cuLaunchKernel") - kernels})
+		require.NoError(t, r.Synchronize(0, 0))
+		if ends[0] == device {
+			clear(data)
+		}
+	}
+	assert.True(t, bytes.Equal(want, data))
 }
 
 func TestOlderDriversHaveNoBatches(t *testing.T) {

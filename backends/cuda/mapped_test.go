@@ -105,6 +105,16 @@ func TestKernelsReadLockedMemoryOfOthers(t *testing.T) {
 					Dst: device.Region, Src: last, DstStride: 256, SrcStride: -256}}}, 0)
 				return err
 			},
+			"list": func() error {
+				list := []backends.BatchCopy{{Dst: device.Region, Src: asPinned(host), Size: 256},
+					{Dst: moved(device.Region, size-256), Src: moved(asPinned(host), size-256), Size: 256}}
+				kernels := r.calls("cuLaunchKernel")
+				require.NoError(t, copied(r.CopyBatch(list, 0)))
+				if r.calls("cuLaunchKernel") == kernels {
+					return errors.ErrUnsupported // it went another way
+				}
+				return nil
+			},
 			"converted": func() error {
 				of := func(at backends.Region, size, step int) backends.Strided {
 					return backends.Strided{Region: at, Element: backends.Element{Kind: backends.Unsigned, Size: size},
