@@ -330,6 +330,6 @@ func (g *blockCopy) trace(way string, pairs []*pair) {
 	p := pairs[0]
 	bytes := p.dst.layout.NBytes() / p.dst.layout.Shape[0]
 	g.runtime.tracef("copy %d blocks of %d bytes of %d arrays %s device %d to %s device %d %s", g.count, bytes, len(pairs),
-		p.src.memory.region.Allocator, p.src.memory.region.Device, p.dst.memory.region.Allocator, p.dst.memory.region.Device,
+		p.src.region().Allocator, p.src.memory.region.Device, p.dst.region().Allocator, p.dst.memory.region.Device,
 		way)
 }

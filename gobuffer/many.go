@@ -145,8 +145,8 @@ func copyApart(list []pair) error {
 func (r *Runtime) copyLot(list []*pair) (err error) {
 	side := list[0].side()
 	if r.tracing() {
-		r.tracef("copy %d arrays %s device %d to %s device %d together", len(list), list[0].src.memory.region.Allocator,
-			list[0].src.memory.region.Device, list[0].dst.memory.region.Allocator, list[0].dst.memory.region.Device)
+		r.tracef("copy %d arrays %s device %d to %s device %d together", len(list), list[0].src.region().Allocator,
+			list[0].src.memory.region.Device, list[0].dst.region().Allocator, list[0].dst.memory.region.Device)
 	}
 	return enqueueTogether(side, list, nil, func(w *order.Work) (*order.Work, backends.Progress, error) {
 		copies := make([]backends.BatchCopy, len(list))

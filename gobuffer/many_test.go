@@ -314,3 +314,37 @@ func TestManyCopiesWithoutBatches(t *testing.T) {
 	closeAll(t, from...)
 	fake.AssertClean(t)
 }
+
+// TestOneEventStandsForAList, whatever number of arrays it has, on a stream that may end at any time.
+func TestOneEventStandsForAList(t *testing.T) {
+	const count = 200
+	w := unkeptWorld(t, 1, late)
+	gobuffer.WaitAtReleases(w.runtime)
+	o := place{backends.CUDA, 0}.options(gobuffer.Async)
+	o.Stream = w.stream(w.cuda, 0)
+	device := w.array(o, counting(arrayiface.Uint8, count))
+	host := w.array(place{backends.CUDAHost, -1}.options(gobuffer.Async), counting(arrayiface.Uint8, count))
+	views := func(a *gobuffer.Array) (list []*gobuffer.Array) {
+		for i := range count {
+			v, err := a.Slice(0, i, i+1, 1)
+			require.NoError(t, err)
+			list = append(list, v.Lent())
+		}
+		return list
+	}
+	to, from := views(host), views(device)
+	for range 3 {
+		for _, call := range []func() error{func() error { return gobuffer.CopyMany(to, from) },
+			func() error { return gobuffer.CopyMany(from, to) }} {
+			before := [2]int{w.cuda.CallCount("Record"), w.cuda.CallCount("Wait")}
+			require.NoError(t, call())
+			assert.LessOrEqual(t, w.cuda.CallCount("Record")-before[0], 4)
+			assert.LessOrEqual(t, w.cuda.CallCount("Wait")-before[1], 6)
+		}
+	}
+	w.assertHolds(device, counting(arrayiface.Uint8, count))
+	closeAll(t, to...)
+	closeAll(t, from...)
+	closeAll(t, device, host)
+	require.NoError(t, w.cuda.DestroyStream(0, o.Stream))
+}

@@ -1,6 +1,8 @@
 package gobuffer
 
 import (
+	"slices"
+
 	"hamr/backends"
 	"hamr/gobuffer/internal/order"
 )
@@ -40,12 +42,12 @@ func (x *sharedWork) letGo() error {
 type followed struct {
 	works   order.Works               // all that their streams hold
 	tickets map[order.Ticket]struct{} // made where there is one
-	own     ownStream                 // of the last array
+	own     []ownStream               // of the arrays
 }
 
 type ownStream struct {
 	backend backends.Backend
-	device  int
+	device  int // of the memory: page-locked memory has none, and its stream says
 	stream  backends.Stream
 }
 
@@ -62,17 +64,17 @@ func (f *followed) follow(w *order.Work, p piece, pending order.Works) error {
 	if !p.hasStream() {
 		return nil
 	}
-	own := ownStream{p.memory.backend, p.memory.context(), p.stream}
+	own := ownStream{p.memory.backend, p.memory.region.Device, p.stream}
 	//mutate:replace many copies wait for the streams of some of their arrays
-	//mutate:with own == f.own && p.memory.kind != backends.Pinned => f.own.backend != nil
-	if own == f.own && p.memory.kind != backends.Pinned {
+	//mutate:with slices.Contains(f.own, own) => slices.Contains(f.own, own) || len(f.own) > 0
+	if slices.Contains(f.own, own) {
 		return nil
 	}
 	before, err := p.work()
 	if err != nil {
 		return err
 	}
-	f.own = own
+	f.own = append(f.own, own)
 	//mutate:skip many copies do not wait for their arrays' own streams
 	return f.followWork(w, before)
 }

@@ -90,8 +90,8 @@ func (r *Runtime) copyRegions(side, dst, src piece, to, from backends.Region, t 
 	size := dst.layout.NBytes()
 	if r.tracing() {
 		r.tracef("copy %d bytes %s device %d at %#x to %s device %d at %#x", size,
-			src.memory.region.Allocator, src.memory.region.Device, src.address,
-			dst.memory.region.Allocator, dst.memory.region.Device, dst.address)
+			src.region().Allocator, src.memory.region.Device, src.address,
+			dst.region().Allocator, dst.memory.region.Device, dst.address)
 	}
 	return side.enqueue(dst, src, t, func(w *order.Work) (backends.Progress, error) {
 		return side.memory.copyUntil(dst.stopWith(src), to, from, size, w.Stream)
