@@ -17,7 +17,7 @@ type Transfer int32
 const (
 	// Async waits for nothing that it need not: Synchronize before touching the data from another stream, or from the host
 	// without asking for Access. What was moved to ordinary host memory is there all the same, since that is read without
-	// asking anybody; and Access by the host waits in every mode.
+	// asking anybody, unless somebody has page-locked it; and Access by the host waits in every mode.
 	Async Transfer = 0
 	// SyncHost waits for movements from a device to the host, so that the host never reads too early.
 	SyncHost Transfer = 1

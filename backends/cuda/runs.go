@@ -10,7 +10,7 @@ import (
 
 // ManySetting says how a list of copies is enqueued that needs no staging, or no more of it: "kernel", by one kernel
 // that copies them all; "batch", by the driver's function for that, where it has one; "single", one by one. The
-// default is a kernel within a device, else a batch.
+// default is a kernel within a device, and across the bus to or from page-locked memory; else a batch.
 const ManySetting = "HAMR_COPY_MANY"
 
 type way int
