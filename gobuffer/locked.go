@@ -46,24 +46,12 @@ func (p piece) kind() backends.MemoryKind {
 	return p.memory.kind
 }
 
-// settleUnlocked waits for what writes to p, before a runtime is asked to read it: ordinary host memory is read at once,
-// and not in the order of a stream. It may have been page-locked when the writing began.
+// settleUnlocked waits for what writes to p, before a runtime is asked to read it: ordinary host memory is read at
+// once, and not in the order of a stream. It may have been page-locked when the writing began.
 func (p piece) settleUnlocked() error {
 	if p.memory == nil || p.kind() != backends.Pageable || !p.memory.written.Load() {
 		return nil
 	}
 	//mutate:skip host memory that is not page-locked any more is read before it was written
 	return p.settle()
-}
-
-// lockPairs finds out which ends of pairs are page-locked.
-func lockPairs(list []pair) {
-	var known lockedRange
-	for i := range list {
-		p := &list[i]
-		if p.dst.memory == nil || p.src.memory == nil || p.dst.layout.Count() == 0 {
-			continue
-		}
-		p.dst, p.src = p.dst.lockedFor(p.src, &known), p.src.lockedFor(p.dst, &known)
-	}
 }

@@ -47,6 +47,18 @@ type pair struct {
 	transfer Transfer
 }
 
+// lockPairs finds out which ends of pairs are page-locked.
+func lockPairs(list []pair) {
+	var known lockedRange
+	for i := range list {
+		p := &list[i]
+		if p.dst.memory == nil || p.src.memory == nil || p.dst.layout.Count() == 0 {
+			continue
+		}
+		p.dst, p.src = p.dst.lockedFor(p.src, &known), p.src.lockedFor(p.dst, &known)
+	}
+}
+
 // copyInOrder copies pairs that may depend on one another. It does not wait where finishPairs can wait later.
 func copyInOrder(list []pair) error {
 	switch {

@@ -4,7 +4,7 @@ import "hamr/backends"
 
 // LockHost makes ordinary host memory page-locked, as whoever owns it does by its driver: it is memory of an allocator
 // of that kind, whatever callers take it for.
-func (f *Fake) LockHost(at backends.Address, size int, as backends.Allocator) {
+func (f *fakeMemory) LockHost(at backends.Address, size int, as backends.Allocator) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.insert(&block{base: at, size: size, reach: size, allocator: as, device: backends.HostDevice,
@@ -12,7 +12,7 @@ func (f *Fake) LockHost(at backends.Address, size int, as backends.Allocator) {
 }
 
 // UnlockHost ends that. Work that still uses the memory goes on as if it had not.
-func (f *Fake) UnlockHost(at backends.Address) {
+func (f *fakeMemory) UnlockHost(at backends.Address) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, b := range f.blocks {

@@ -6,38 +6,7 @@ import (
 	"math"
 
 	"hamr/backends"
-	"hamr/backends/internal/setting"
 )
-
-// GridSetting is how many blocks of 256 threads copy blocks of memory between page-locked memory and a device. The
-// default fills the bus.
-const GridSetting = "HAMR_COPY_GRID"
-
-const (
-	mostGrid = 1 << 16
-	// downGrid and upGrid fill the bus. More blocks of threads would slow down other kernels: see
-	// docs/rationale/movement.md.
-	downGrid, upGrid = 8, 16
-	// ofCopyEngine is the size of the smallest blocks that the copy engines move as fast as a kernel does.
-	ofCopyEngine = 1 << 20
-)
-
-func (b *copyFloor) readGrid() error {
-	grid, _, err := setting.Number(b.lookup, GridSetting, "a number of blocks of threads", 1, mostGrid)
-	b.grid = int(grid)
-	return err
-}
-
-// gridAcrossBus is how many blocks of threads copy from a device to page-locked memory, or the other way.
-func (b *copyFloor) gridAcrossBus(down bool) int {
-	switch {
-	case b.grid > 0:
-		return b.grid
-	case down:
-		return downGrid
-	}
-	return upGrid
-}
 
 // Describe also says how copy_blocks goes.
 func (b *copyFloor) Describe(number int) ([][2]string, error) {
@@ -114,6 +83,36 @@ func (b *copyFloor) CopyBlocks(blocks *backends.Blocks, stream backends.Stream) 
 		return late, c.byCopyEngine()
 	}
 	return c.byLists(functions, captured)
+}
+
+// reachBlocks is reach of the ends of planes that are in page-locked memory, and of indices.
+func (c *blockCopy) reachBlocks() error {
+	var known mappedHost
+	reach := func(at backends.Region, low, size int) error {
+		if at.Allocator.Kind() != backends.Pinned {
+			return nil
+		}
+		return known.reach(c.v, backends.Address(int(at.Address)+low), size)
+	}
+	for _, p := range c.Planes {
+		for _, end := range []struct {
+			at             backends.Region
+			stride, extent int
+		}{{p.Dst, p.DstStride, c.To.Extent}, {p.Src, p.SrcStride, c.From.Extent}} {
+			across := end.stride * (end.extent - 1)
+			if err := reach(end.at, min(0, across), max(across, -across)+c.Size); err != nil {
+				return err
+			}
+		}
+	}
+	for _, x := range []backends.BlockIndex{c.To, c.From} {
+		if read(x) {
+			if err := reach(x.Region, 0, c.Count*x.Width); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // read reports whether a device reads the indices.

@@ -61,36 +61,6 @@ func (v *visit) mappedAt(at backends.Address) (low, high backends.Address, err e
 	return backends.Address(q.answers[2]), backends.Address(q.answers[2] + q.answers[3]), nil
 }
 
-// reachBlocks is reach of the ends of planes that are in page-locked memory, and of indices.
-func (c *blockCopy) reachBlocks() error {
-	var known mappedHost
-	reach := func(at backends.Region, low, size int) error {
-		if at.Allocator.Kind() != backends.Pinned {
-			return nil
-		}
-		return known.reach(c.v, backends.Address(int(at.Address)+low), size)
-	}
-	for _, p := range c.Planes {
-		for _, end := range []struct {
-			at             backends.Region
-			stride, extent int
-		}{{p.Dst, p.DstStride, c.To.Extent}, {p.Src, p.SrcStride, c.From.Extent}} {
-			across := end.stride * (end.extent - 1)
-			if err := reach(end.at, min(0, across), max(across, -across)+c.Size); err != nil {
-				return err
-			}
-		}
-	}
-	for _, x := range []backends.BlockIndex{c.To, c.From} {
-		if read(x) {
-			if err := reach(x.Region, 0, c.Count*x.Width); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // reachEnds is reach of what a kernel of the device converts or writes, where that is in page-locked memory. An
 // address of zero stands for any.
 func (b *copyFloor) reachEnds(device int, ends ...backends.Strided) error {

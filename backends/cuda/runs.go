@@ -73,41 +73,8 @@ func (v *visit) copyRun(r run, stream backends.Stream, function uintptr) error {
 	return v.b.call(function, uintptr(r.target), uintptr(r.source), uintptr(r.size), v.b.native(stream))
 }
 
-// copyAcrossBus copies between page-locked memory and a device: by a kernel, but the largest by the copy engines. It
-// enqueues nothing and returns errors.ErrUnsupported where kernels do not run, or not reach all of the host's ends.
-func (b *copyFloor) copyAcrossBus(v *visit, d *device, runs []run, down bool, stream backends.Stream) error {
-	var known mappedHost
-	small, large := make([]run, 0, len(runs)), []run(nil)
-	for _, r := range runs {
-		if r.size >= ofCopyEngine {
-			large = append(large, r)
-			continue
-		}
-		host := r.source
-		if down {
-			host = r.target
-		}
-		//mutate:skip a kernel copies memory of the host's that its device does not reach
-		if err := known.reach(v, host, r.size); err != nil {
-			return err
-		}
-		small = append(small, r)
-	}
-	if len(small) > 0 {
-		if err := b.copyByKernel(v, d, small, stream, b.driver.MemcpyAsync, b.gridAcrossBus(down)); err != nil {
-			return err
-		}
-	}
-	if len(large) == 0 {
-		return nil
-	}
-	return v.copyBeside(d, byBatch, stream, func(s backends.Stream) error {
-		return b.copyRuns(v, d, large, s, b.driver.MemcpyAsync, byBatch)
-	})
-}
-
-// copyByKernel enqueues nothing and returns errors.ErrUnsupported where kernels do not run. Above zero, grid is how many
-// blocks of threads there are at most.
+// copyByKernel enqueues nothing and returns errors.ErrUnsupported where kernels do not run. Above zero, grid is how
+// many blocks of threads there are at most.
 func (b *copyFloor) copyByKernel(v *visit, d *device, runs []run, stream backends.Stream, function uintptr,
 	grid int) error {
 	if b.withoutKernels || v.context != d.context.Load() {

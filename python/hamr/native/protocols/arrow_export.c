@@ -10,7 +10,6 @@
 #include "base/elements.h"
 #include "base/python.h"
 #include "memory/owner.h"
-#include "plain/allocators.h"
 #include "plain/layout.h"
 #include "plain/memory.h"
 #include "protocols/arrow.h"

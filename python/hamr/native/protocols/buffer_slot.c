@@ -6,7 +6,6 @@
 #include "base/elements.h"
 #include "base/python.h"
 #include "memory/block.h"
-#include "plain/allocators.h"
 #include "plain/layout.h"
 #include "plain/memory.h"
 
