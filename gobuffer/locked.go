@@ -18,7 +18,7 @@ func (p piece) lockedFor(side piece, known *lockedRange) piece {
 	span := p.span()
 	low, high := span.address, offset(span.address, span.layout.NBytes())
 	if known.as == nil || known.as.backend != side.memory.backend || low < known.low || high > known.high {
-		*known = side.memory.lockedAt(p.memory.runtime, low)
+		*known = side.memory.lockedAt(p.memory.runtime, low, high)
 	}
 	//mutate:replace memory of which a part is page-locked is taken for locked
 	//mutate:with known.as != nil && known.low <= low && high <= known.high => known.as != nil
@@ -28,12 +28,20 @@ func (p piece) lockedFor(side piece, known *lockedRange) piece {
 	return p
 }
 
-// lockedAt asks the runtime of m. A copy will tell of the error, if there is one.
-func (m *Memory) lockedAt(r *Runtime, at backends.Address) lockedRange {
-	found, err := m.locator.Locate(at)
+// lockedAt asks the runtime of m about the bytes from low to high. A copy will tell of the error, if there is one. A
+// runtime that does not know how far a lock reaches is asked about the last byte, too.
+func (m *Memory) lockedAt(r *Runtime, low, high backends.Address) lockedRange {
+	found, err := m.locator.Locate(low)
 	a := found.Allocator
 	if err != nil || a == backends.None || a.Kind() != backends.Pinned || r.byAllocator[a].backend != m.backend {
 		return lockedRange{}
+	}
+	if found.Size == 0 {
+		last, err := m.locator.Locate(offset(high, -1))
+		if err != nil || last.Allocator != a {
+			return lockedRange{}
+		}
+		return lockedRange{&r.byAllocator[a], low, high}
 	}
 	return lockedRange{&r.byAllocator[a], found.Base, offset(found.Base, found.Size)}
 }

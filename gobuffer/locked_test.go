@@ -12,6 +12,7 @@ import (
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/backends/backendtest"
+	"hamr/backends/host"
 	"hamr/gobuffer"
 )
 
@@ -108,6 +109,33 @@ func TestMemoryThatIsLockedInPartIsOrdinary(t *testing.T) {
 	assert.Equal(t, bytesOf(3, 32).data, f.data[16:48], "nobody asks for ordinary memory")
 	closeAll(t, host, device, f.memory)
 	f.unlock(32)
+}
+
+// vague is a device whose runtime does not know how far a lock reaches.
+type vague struct{ *backendtest.Fake }
+
+func (v vague) Locate(at backends.Address) (backends.Location, error) {
+	found, err := v.Fake.Locate(at)
+	found.Base, found.Size = 0, 0
+	return found, err
+}
+
+func TestHowFarALockReachesMayBeUnknown(t *testing.T) {
+	for _, locked := range []int{20, 64} {
+		w := newWorld(t, 1, asCUDA)
+		var err error
+		w.runtime, err = gobuffer.NewRuntime(host.New(), vague{w.cuda}, w.hip)
+		require.NoError(t, err)
+		gobuffer.WaitAtReleases(w.runtime)
+		f := w.others(64)
+		f.lock(0, locked)
+		device, to := w.array(homeOfDevice.options(gobuffer.Async), bytesOf(3, 32)), f.adopt(8, 40, gobuffer.Async)
+		require.NoError(t, to.Assign(device))
+		assert.Equal(t, locked < 40, f.data[8] == 3, "it is enqueued if both ends are page-locked")
+		w.assertHolds(to, bytesOf(3, 32))
+		closeAll(t, to, device, f.memory)
+		f.unlock(0)
+	}
 }
 
 // TestALockMayEndBetweenTwoCopies: what is pending then was enqueued while the memory was page-locked, and ordinary

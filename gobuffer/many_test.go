@@ -348,3 +348,26 @@ func TestOneEventStandsForAList(t *testing.T) {
 	closeAll(t, device, host)
 	require.NoError(t, w.cuda.DestroyStream(0, o.Stream))
 }
+
+// TestManyCopiesFollowTheStreamOfEachArray, where other libraries have work that hamr does not know of.
+func TestManyCopiesFollowTheStreamOfEachArray(t *testing.T) {
+	w := newWorld(t, 1, late)
+	var to, from []*gobuffer.Array
+	var streams []backends.Stream
+	for range 3 {
+		o := place{backends.CUDAHost, -1}.options(gobuffer.Async)
+		o.Stream = w.stream(w.cuda, 0)
+		streams = append(streams, o.Stream)
+		from = append(from, w.array(o, before))
+		to = append(to, w.array(place{backends.CUDA, 0}.options(gobuffer.Async), before))
+		w.kernel(w.cuda, 0, o.Stream, from[len(from)-1], after)
+	}
+	require.NoError(t, gobuffer.CopyMany(to, from))
+	for _, a := range to {
+		w.assertHolds(a, after)
+	}
+	closeAll(t, append(to, from...)...)
+	for _, s := range streams {
+		require.NoError(t, w.cuda.DestroyStream(0, s))
+	}
+}

@@ -33,6 +33,11 @@ func (m *mappedHost) reach(v *visit, at backends.Address, size int) (err error) 
 	end := at + backends.Address(size)
 	if at < m.low || end > m.high {
 		m.low, m.high, err = v.mappedAt(at)
+		if err == nil && m.low == m.high && m.low != 0 {
+			if m.low, _, err = v.mappedAt(end - 1); m.low != 0 {
+				m.low, m.high = at, end
+			}
+		}
 	}
 	//mutate:never a kernel reads host memory that its device does not reach
 	if err == nil && (at < m.low || end > m.high) {
@@ -41,12 +46,17 @@ func (m *mappedHost) reach(v *visit, at backends.Address, size int) (err error) 
 	return err
 }
 
+// mappedAt is the range that an address is in: from zero to zero where it is not mapped, and empty at the address where
+// the driver does not tell how far it reaches.
 func (v *visit) mappedAt(at backends.Address) (low, high backends.Address, err error) {
 	b := v.b
 	if !b.hasContexts() {
 		found, err := b.locate(at)
 		if err != nil || found.Allocator.Kind() != backends.Pinned {
 			return 0, 0, err
+		}
+		if found.Size == 0 {
+			return at, at, nil
 		}
 		return found.Base, found.Base + backends.Address(found.Size), nil
 	}
@@ -57,6 +67,9 @@ func (v *visit) mappedAt(at backends.Address) (low, high backends.Address, err e
 		uintptr(unsafe.Pointer(&q.targets)), uintptr(at))
 	if err != nil || int32(q.answers[0]) != memoryTypeHost || q.answers[1] != uint64(at) {
 		return 0, 0, err
+	}
+	if q.answers[3] == 0 {
+		return at, at, nil
 	}
 	return backends.Address(q.answers[2]), backends.Address(q.answers[2] + q.answers[3]), nil
 }
