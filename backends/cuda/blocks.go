@@ -66,7 +66,6 @@ func (b *copyFloor) CopyBlocks(blocks *backends.Blocks, stream backends.Stream) 
 	if err := c.reachBlocks(); err != nil {
 		return backends.Complete, err
 	}
-	b.failures.collect(&b.memoryFloor)
 	captured := v.captures(stream)
 	if !captured { // or a question about a report would end the capture
 		b.failures.collect(&b.memoryFloor)

@@ -73,7 +73,7 @@ func (a *blocksArgument) fill(planes []backends.Plane, from blockSource, first, 
 // that checks all indices is large, and there are few.
 func (c *blockCopy) launchOne(kernel uintptr, a *blocksArgument) error {
 	threads := kernelThreads
-	if a.to.extent > 0 && c.road == byPeers {
+	if a.pairs == 0 && a.to.extent > 0 && c.road == byPeers {
 		threads = checkedThreads
 	}
 	blocks := (int(a.words) + threads*wordsInFlight - 1) / (threads * wordsInFlight)

@@ -367,10 +367,11 @@ struct function {
   struct module *module;
   const struct hamr_host_kernel *kernel; // null without a host version
   const struct user_kernel *user;        // likewise
-  int parameters, dynamic;
+  int parameters, dynamic, most_threads; // of a block
   size_t sizes[most_parameters];
 };
 extern struct function *functions;
+enum { most_threads_of_block = 1024 };
 enum { late_kernel = 8 }; // the function that emulator_kernel launches, as far as anybody asks
 int count_modules(void);
 CUresult find_function(CUfunction handle, struct function **function);

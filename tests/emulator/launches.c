@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { most_threads_of_block = 1024, most_depth = 64, most_rows = 65535 };
+enum { most_depth = 64, most_rows = 65535 };
 
 struct launch {
   struct module *module;
@@ -55,13 +55,13 @@ static CUresult launch(struct stream *stream, struct function *f, const struct t
   return enqueue(stream, new_item(run_launch, l));
 }
 
-static int fits(const struct threads *t) {
+static int fits(const struct threads *t, const struct function *f) {
   for (int i = 0; i < 3; i++)
     if (t->grid[i] == 0 || t->block[i] == 0)
       return 0;
   if (t->grid[1] > most_rows || t->grid[2] >= most_rows || t->block[2] > most_depth)
     return 0;
-  return (unsigned long long)t->block[0] * t->block[1] * t->block[2] <= most_threads_of_block;
+  return (unsigned long long)t->block[0] * t->block[1] * t->block[2] <= (unsigned)f->most_threads;
 }
 
 EXPORT CUresult cuLaunchKernel(CUfunction handle, unsigned grid_x, unsigned grid_y,
@@ -74,7 +74,7 @@ EXPORT CUresult cuLaunchKernel(CUfunction handle, unsigned grid_x, unsigned grid
   struct threads threads = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}};
   RETURN_IF_FAILED(find_function(handle, &f));
   RETURN_IF_FAILED(find_own_stream(stream, context, &s));
-  if (!fits(&threads) || shared_bytes > (unsigned)f->dynamic)
+  if (!fits(&threads, f) || shared_bytes > (unsigned)f->dynamic)
     return CUDA_ERROR_INVALID_VALUE;
   int flat = grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1;
   if (extra || !(f->user || (f->kernel && flat)))
@@ -114,7 +114,7 @@ EXPORT CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction handle)
   CALL_IN_CONTEXT;
   struct function *f;
   RETURN_IF_FAILED(find_function(handle, &f));
-  const int values[ATTRIBUTES] = {[MAX_THREADS] = most_threads_of_block, [REGISTERS] = 16,
+  const int values[ATTRIBUTES] = {[MAX_THREADS] = f->most_threads, [REGISTERS] = 16,
                                   [PTX_VERSION] = 60, [BINARY_VERSION] = 75,
                                   [DYNAMIC_SHARED] = f->dynamic};
   if (attribute < 0 || attribute >= ATTRIBUTES)

@@ -128,6 +128,12 @@ static int read_parameters(const char *text, size_t *sizes) {
   return count;
 }
 
+// The threads that a block of the kernel has at most, of ".maxntid 256, 1, 1" between its parameters and its body.
+static int read_most_threads(const char *text) {
+  const char *bound = strstr(text, ".maxntid"), *body = strchr(text, '{');
+  return bound && body && bound < body ? (int)strtol(bound + strlen(".maxntid"), NULL, 10) : most_threads_of_block;
+}
+
 static const struct hamr_host_kernel *find_kernel(const char *name) {
   const struct hamr_host_kernel *k = hamr_host_kernels;
   while (k && k->name && strcmp(k->name, name) != 0)
@@ -152,6 +158,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *handle, CUmodule module, const c
   }
   f->user = find_user_kernel(name, f->parameters, f->sizes);
   f->dynamic = default_shared;
+  f->most_threads = read_most_threads(entry);
   f->handle = *handle = new_handle();
   f->next = functions;
   functions = f;
