@@ -184,6 +184,13 @@ func enqueueTogether(
 		if err := p.src.settleUnlocked(); err != nil {
 			return err
 		}
+		if p.hostEnd() != &p.src || p.src.kind() == backends.Pageable {
+			continue
+		}
+		//mutate:skip a runtime reads another one's host memory before what is pending there
+		if err := p.src.settle(); err != nil {
+			return err
+		}
 	}
 	before := make([]order.Works, 2*len(list)+len(more))
 	for i, p := range list {
