@@ -22,6 +22,7 @@ from tests.cuda import driver
 
 #: Bytes: many chunks of HAMR_COPY_CHUNK, and enough to be worth asking whether it takes long.
 N = 2 << 20
+BLOCK = 512
 AFTER, PATIENCE = 0.03, 10  #: seconds
 
 emulator = driver.emulator
@@ -95,6 +96,13 @@ def behind(buffer):
     str(buffer)
 
 
+def blocks(to, of):
+    """All bytes, as blocks in another order."""
+    order = np.random.default_rng(3).permutation(N // BLOCK)
+    shape = N // BLOCK, BLOCK
+    hamr.copy_blocks(to.reshape(shape), order, of.reshape(shape), order)
+
+
 #: What waits for the stream of a buffer.
 DOWN = {
     "get": lambda b: b.get(),
@@ -111,6 +119,7 @@ DOWN = {
     "set": lambda b: host().set(b, 0),
     "on_host": read_access,
     "copy_many": lambda b: hamr.copy_many([host(), host()], [b, b]),
+    "copy_blocks": lambda b: blocks(np.empty(N, "u1"), b),
     "print": behind,
     "synchronize": lambda b: b.synchronize(),
 }
@@ -119,6 +128,7 @@ UP = {
     "part": lambda b: b.__setitem__(slice(1, None), others[1:]),
     "end of an access": end_of_access,
     "copy_many": lambda b: hamr.copy_many([b, device()], [others, others]),
+    "copy_blocks": lambda b: blocks(b, others),
 }
 
 
