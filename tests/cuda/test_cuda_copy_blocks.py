@@ -195,6 +195,14 @@ def test_ordinary_memory_is_complete(emulator):
     assert np.array_equal(array.read()[0], values_of()[1])
 
 
+def test_one_byte():
+    device, out = hamr.Buffer(3, "u1", "cuda", data=np.array([1, 2, 3], "u1")), np.zeros(3, "u1")
+    hamr.copy_blocks(out, [2], device, [0])
+    hamr.copy_blocks(device, [1], out, [2])
+    assert out.tolist() == [0, 0, 1]
+    assert device.get().tolist() == [1, 1, 3]
+
+
 def test_a_capture_is_not_ended(device):
     """What is copied is part of the graph."""
     with driver.on(device):

@@ -120,7 +120,7 @@ func (e *Engine) chunkSize(size int) int {
 	default:
 		pieces = 64
 	}
-	return min(max(1<<(bits.Len(uint(size/pieces))-1), smallestChunk), largestChunk)
+	return min(max(1<<(bits.Len(uint(max(size/pieces, 1)))-1), smallestChunk), largestChunk)
 }
 
 // fold returns how many pieces a chunk has.

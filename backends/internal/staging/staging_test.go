@@ -237,8 +237,8 @@ func TestWhatIsServed(t *testing.T) {
 
 func TestChunksSuitTheSize(t *testing.T) {
 	e := &Engine{}
-	for size, chunk := range map[int]int{1 << 20: 512 << 10, 2 << 20: 1 << 20, 4 << 20: 256 << 10, 16 << 20: 512 << 10,
-		64 << 20: 1 << 20, 127 << 20: 1 << 20, 128 << 20: 2 << 20, 1 << 30: 2 << 20} {
+	for size, chunk := range map[int]int{1: 128 << 10, 1 << 20: 512 << 10, 2 << 20: 1 << 20, 4 << 20: 256 << 10,
+		16 << 20: 512 << 10, 64 << 20: 1 << 20, 127 << 20: 1 << 20, 128 << 20: 2 << 20, 1 << 30: 2 << 20} {
 		assert.Equal(t, chunk, e.chunkSize(size), size)
 	}
 	for chunk, class := range map[int]int{128 << 10: 256 << 10, 256 << 10: 256 << 10, 512 << 10: 512 << 10,
