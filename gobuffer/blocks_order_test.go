@@ -1,8 +1,10 @@
 package gobuffer_test
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"hamr/arrayiface"
@@ -31,4 +33,36 @@ func TestBlocksOfAnotherRuntimesMemoryComeAfterTheDevicesOwnWork(t *testing.T) {
 	require.NoError(t, gobuffer.CopyBlocks([]*gobuffer.Array{target}, index, []*gobuffer.Array{source}, index))
 	w.assertHolds(target, numbers(9, 0, 0, 4, 0, 0))
 	closeAll(t, source, target, index)
+}
+
+// TestBlocksBegunBeforeAnotherWayIsTaken are waited for when the memory is given back, if that way fails at once: else
+// the fake tells of work that has yet to run on freed memory.
+func TestBlocksBegunBeforeAnotherWayIsTaken(t *testing.T) {
+	for _, by := range []backends.Allocator{backends.Malloc, backends.CUDA} {
+		w := newWorld(t, 1, late)
+		index := w.indices(map[backends.Allocator]place{backends.Malloc: {backends.Malloc, -1}, backends.CUDA: {backends.CUDA, 0}}[by], arrayiface.Int64, []int{1, 0})
+		var all, to, from []*gobuffer.Array
+		for range 2 { // which have too many rows for one step
+			for _, list := range []*[]*gobuffer.Array{&to, &from} {
+				o := place{backends.CUDAAsync, 0}.options(gobuffer.Async)
+				o.Stream = w.stream(w.cuda, 0)
+				if list == &to && len(to) > 0 {
+					o.Stream = to[0].Stream()
+				}
+				whole := w.array(o, model{arrayiface.Uint8, []int{2, 600, 17}, make([]byte, 2*600*17)})
+				rows, err := whole.Slice(2, 0, 16, 1)
+				require.NoError(t, err)
+				*list, all = append(*list, rows), append(all, whole, rows)
+			}
+		}
+		calls := w.cuda.CallCount("CopyBlocks")
+		w.cuda.FailAt("CopyBlocks", 2, errors.ErrUnsupported)
+		w.cuda.FailAt("CopyBatch", 0, errInjected)
+		w.cuda.FailAt("Copy", 0, errInjected)
+		w.cuda.FailAt("Convert", 0, errInjected)
+		require.ErrorIs(t, gobuffer.CopyBlocks(to, index, from, index), errInjected)
+		w.cuda.StopFailing()
+		assert.Equal(t, 2, w.cuda.CallCount("CopyBlocks")-calls)
+		closeAll(t, append(all, index)...)
+	}
 }

@@ -73,6 +73,9 @@ func (g *blockCopy) copyByIndicesThere(list *planned, size int, to, from *blockI
 				b := backends.Blocks{Planes: planes, Size: size, Count: g.count, To: g.to, From: g.from,
 					Repeated: to.list == nil && g.count > 1}
 				left, err := side.memory.blocks.CopyBlocks(&b, w.Stream)
+				if errors.Is(err, errors.ErrUnsupported) {
+					return w, all, err
+				}
 				all |= left
 				if b.Failed != nil {
 					looks = append(looks, b.Failed)

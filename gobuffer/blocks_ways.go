@@ -315,6 +315,9 @@ func (g *blockCopy) copyByDevice(list *planned, size int, way blockWay) error {
 				b := backends.Blocks{Planes: planes, Size: size, Count: g.count, To: g.to, From: g.from,
 					Stop: first.dst.stopWith(first.src)}
 				left, err := side.memory.blocks.CopyBlocks(&b, w.Stream)
+				if errors.Is(err, errors.ErrUnsupported) {
+					return w, all, err
+				}
 				if all |= left; err != nil {
 					return w, all, err
 				}

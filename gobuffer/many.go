@@ -172,7 +172,7 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 }
 
 // enqueueTogether is piece.enqueue for pairs of one lot, and more that is read with them. move returns, too, what is
-// recorded for the targets. Nothing is waited for. After errors.ErrUnsupported nothing is enqueued.
+// recorded for the targets. Nothing is waited for. After errors.ErrUnsupported another way is taken for all.
 func enqueueTogether(
 	side piece, list []*pair, more []piece, move func(*order.Work) (*order.Work, backends.Progress, error),
 ) (err error) {
@@ -234,7 +234,9 @@ func enqueueTogether(
 		}
 	}
 	written, left, err := move(w)
-	if side.memory.streams == nil || errors.Is(err, errors.ErrUnsupported) {
+	//mutate:replace nobody waits for blocks that were begun before another way is taken
+	//mutate:with left == backends.Complete => true
+	if side.memory.streams == nil || errors.Is(err, errors.ErrUnsupported) && left == backends.Complete {
 		return err
 	}
 	if err != nil {
