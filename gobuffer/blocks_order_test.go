@@ -38,9 +38,9 @@ func TestBlocksOfAnotherRuntimesMemoryComeAfterTheDevicesOwnWork(t *testing.T) {
 // TestBlocksBegunBeforeAnotherWayIsTaken are waited for when the memory is given back, if that way fails at once: else
 // the fake tells of work that has yet to run on freed memory.
 func TestBlocksBegunBeforeAnotherWayIsTaken(t *testing.T) {
-	for _, by := range []backends.Allocator{backends.Malloc, backends.CUDA} {
+	for _, by := range []place{{backends.Malloc, -1}, {backends.CUDA, 0}} {
 		w := newWorld(t, 1, late)
-		index := w.indices(map[backends.Allocator]place{backends.Malloc: {backends.Malloc, -1}, backends.CUDA: {backends.CUDA, 0}}[by], arrayiface.Int64, []int{1, 0})
+		index := w.indices(by, arrayiface.Int64, []int{1, 0})
 		var all, to, from []*gobuffer.Array
 		for range 2 { // which have too many rows for one step
 			for _, list := range []*[]*gobuffer.Array{&to, &from} {

@@ -290,7 +290,11 @@ func finishPairs(list []pair) (err error) {
 			if over.Contain(w) {
 				continue
 			}
-			failed := w.WaitUntil(each.dst.stopWith(each.src))
+			var failed error
+			//mutate:always many copies are written to ordinary memory after a stop
+			if each.dst.kind() != backends.Pageable { // else the runtime writes to what the caller may free
+				failed = w.WaitUntil(each.dst.stopWith(each.src))
+			}
 			if failed == nil {
 				failed = w.Wait()
 			}
