@@ -98,7 +98,8 @@ def main() -> int:
     reason = no_race_detector()
     # The race detector brings checkptr, which looks at conversions of pointers, with it.
     checks = ["-gcflags=all=-d=checkptr"] if reason else ["-race"]
-    rows.append((" ".join(["go test", *checks]), run_tests([*checks, "-skip", ONE_AFTER_ANOTHER, "./..."])))
+    others = [*checks, "-skip", ONE_AFTER_ANOTHER, "./..."]
+    rows.append((" ".join(["go test", *checks]), run_tests(others)))
     rows.append((ONE_AFTER_ANOTHER, run_tests(["-run", ONE_AFTER_ANOTHER, "./gobuffer"])))
     if reason:
         rows.append(("race detector", f"left out: {reason}"))
