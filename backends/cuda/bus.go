@@ -13,7 +13,7 @@ const (
 	mostGrid = 1 << 16
 	// downGrid and upGrid fill the bus. More blocks of threads would slow down other kernels: see
 	// docs/rationale/movement.md.
-	downGrid, upGrid = 8, 16
+	downGrid, upGrid = 4, 16
 	// ofCopyEngine is the size of the smallest blocks that the copy engines move as fast as a kernel does.
 	ofCopyEngine = 1 << 20
 )

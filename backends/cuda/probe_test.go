@@ -145,7 +145,7 @@ func TestDescribe(t *testing.T) {
 		assert.Regexp(t, `^[0-9]+\.[0-9]$`, values["compute_capability"])
 		assert.Regexp(t, `^[0-9]+\.[0-9]$`, values["driver"])
 		assert.Regexp(t, `^[0-9A-Fa-f]+:[0-9A-Fa-f]+:[0-9A-Fa-f]+\.0$`, values["pci_bus_id"])
-		assert.Contains(t, values["copy_blocks"], "by a kernel of 8 blocks of threads")
+		assert.Contains(t, values["copy_blocks"], "by a kernel of 4 blocks of threads")
 		assert.NotZero(t, r.Shortcuts().CurrentDevice)
 
 		_, err = r.Describe(64)
