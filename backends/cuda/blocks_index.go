@@ -47,13 +47,13 @@ func (c *blockCopy) byLists(k blockKernels, captured bool) (backends.Progress, e
 		return backends.Complete, err
 	}
 	if captured || apart || len(pairs)+planeWords*len(c.Planes) <= mostBlockWords {
-		return late, c.launch(k.copy, blockSource{listed: pairs})
+		return late, c.launch(k, blockSource{listed: pairs})
 	}
 	at, free, err := c.uploaded(pairBytes(pairs))
 	if err != nil {
 		return backends.Complete, err
 	}
-	return late, errors.Join(c.launch(k.copy, blockSource{pairs: at}), free())
+	return late, errors.Join(c.launch(k, blockSource{pairs: at}), free())
 }
 
 func pairBytes(pairs []blockPair) []byte {
@@ -120,7 +120,7 @@ func (c *blockCopy) byIndices(k blockKernels, captured bool) (_ backends.Progres
 		if !c.checkedTogether() {
 			return backends.Complete, errors.ErrUnsupported
 		}
-		return late, c.launch(k.indexed, source) // nobody learns what failed when the graph runs
+		return late, c.launch(k, source) // nobody learns what failed when the graph runs
 	}
 	failure, err := c.b.failures.begin(&c.b.memoryFloor, c.d.number)
 	if err != nil {
@@ -149,10 +149,10 @@ func (c *blockCopy) checkedTogether() bool {
 // copyIndexed copies by one launch, or has many indices made pairs in scratch memory before.
 func (c *blockCopy) copyIndexed(k blockKernels, from blockSource) error {
 	if c.checkedTogether() {
-		return c.launch(k.indexed, from)
+		return c.launch(k, from)
 	}
 	a := &checkArgument{to: *from.to, from: *from.from, count: uint32(c.Count)}
-	table, pairs := 16, 16 // the state comes first
+	pairs := stateSize // behind the state, and the table
 	if c.Repeated {
 		a.tableBits = uint32(bits.Len(uint(2*c.Count - 1)))
 		pairs += 8 << a.tableBits
@@ -163,12 +163,12 @@ func (c *blockCopy) copyIndexed(k blockKernels, from blockSource) error {
 	}
 	a.state, a.pairs = uint64(at), uint64(at)+uint64(pairs)
 	if c.Repeated {
-		a.table = uint64(at) + uint64(table)
+		a.table = uint64(at) + stateSize
 	}
 	err = c.check(k, a, pairs)
 	if err == nil {
 		from.state, from.pairs = at, backends.Address(a.pairs)
-		err = c.launch(k.copy, from)
+		err = c.launch(k, from)
 	}
 	return errors.Join(err, free())
 }
@@ -187,7 +187,10 @@ func (c *blockCopy) check(k blockKernels, a *checkArgument, ones int) error {
 	return err
 }
 
-const allBits = 1<<32 - 1
+const (
+	allBits   = 1<<32 - 1
+	stateSize = 16 // of which the rest aligns what follows
+)
 
 // index is what a kernel is told of indices. A list is uploaded; free gives that memory back in stream order.
 func (c *blockCopy) index(given *backends.BlockIndex, captured bool) (_ *blockIndex, free func() error, err error) {

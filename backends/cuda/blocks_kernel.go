@@ -19,8 +19,11 @@ type blockSource struct {
 	report       backends.Address
 }
 
+// indexed reports whether hamr_copy_indexed copies, whose blocks of threads check the indices.
+func (from blockSource) indexed() bool { return from.to != nil && from.pairs == 0 }
+
 // launch enqueues the copies by as few launches as can be.
-func (c *blockCopy) launch(kernel uintptr, from blockSource) error {
+func (c *blockCopy) launch(k blockKernels, from blockSource) error {
 	word := c.wordSize()
 	inBlock := c.Size / word
 	planes, count := min(len(c.Planes), mostBlockWords/planeWords), c.Count
@@ -42,7 +45,7 @@ func (c *blockCopy) launch(kernel uintptr, from blockSource) error {
 		some := c.Planes[plane:min(plane+planes, len(c.Planes))]
 		for first := 0; first < c.Count; first += count {
 			a.fill(some, from, first, min(count, c.Count-first))
-			if err := c.launchOne(kernel, a); err != nil {
+			if err := c.launchOne(k, a, from.indexed()); err != nil {
 				return err
 			}
 		}
@@ -71,9 +74,12 @@ func (a *blocksArgument) fill(planes []backends.Plane, from blockSource, first, 
 
 // launchOne leaves most multiprocessors to others where the bus is the limit. Within a device, each block of threads
 // that checks all indices is large, and there are few.
-func (c *blockCopy) launchOne(kernel uintptr, a *blocksArgument) error {
-	threads := kernelThreads
-	if a.pairs == 0 && a.to.extent > 0 && c.road == byPeers {
+func (c *blockCopy) launchOne(k blockKernels, a *blocksArgument, indexed bool) error {
+	kernel, threads := k.copy, kernelThreads
+	if indexed {
+		kernel = k.indexed
+	}
+	if indexed && c.road == byPeers {
 		threads = checkedThreads
 	}
 	blocks := (int(a.words) + threads*wordsInFlight - 1) / (threads * wordsInFlight)

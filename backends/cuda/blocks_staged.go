@@ -11,14 +11,14 @@ import (
 // blockLane is a lane for blocks of ordinary host memory. A kernel copies the blocks of a chunk.
 type blockLane struct {
 	lane
-	copies *blockCopy // of all blocks
-	kernel uintptr
-	host   *staging.Blocks
-	up     bool
-	pairs  []blockPair      // of all blocks
-	placed backends.Address // where they are on the device, if they are
-	free   func() error     // of what is there
-	begun  bool
+	copies  *blockCopy // of all blocks
+	kernels blockKernels
+	host    *staging.Blocks
+	up      bool
+	pairs   []blockPair      // of all blocks
+	placed  backends.Address // where they are on the device, if they are
+	free    func() error     // of what is there
+	begun   bool
 }
 
 // staged copies between a device and ordinary host memory by way of page-locked chunks.
@@ -52,7 +52,7 @@ func (c *blockCopy) staged(k blockKernels) (backends.Progress, error) {
 	all := *c
 	all.Blocks = &dense
 	l := &blockLane{lane: lane{b: &c.b.stagingFloor, visit: c.v, device: c.d, stream: c.stream, stop: c.Stop},
-		copies: &all, kernel: k.copy, host: staging.NewBlocks(planes, index, c.Count, c.Size), up: up, pairs: all.pairs()}
+		copies: &all, kernels: k, host: staging.NewBlocks(planes, index, c.Count, c.Size), up: up, pairs: all.pairs()}
 	left, move := backends.Complete, c.b.staging.DownloadTo
 	if up {
 		left, move = backends.Writing, c.b.staging.UploadFrom
@@ -95,7 +95,7 @@ func (l *blockLane) copyChunk(c *staging.Chunk, offset int) error {
 		if l.placed != 0 {
 			from = blockSource{pairs: l.placed + backends.Address(p.First*pairSize)}
 		}
-		return part.launch(l.kernel, from)
+		return part.launch(l.kernels, from)
 	})
 }
 

@@ -283,6 +283,18 @@ func TestGridSettingThatIsNone(t *testing.T) {
 	assert.Contains(t, unavailable(t, r.Backend).Reason, `HAMR_COPY_GRID is "0": a number of blocks of threads is needed`)
 }
 
+// tryBlocks copies blocks as the core does: it takes another way where this one is unsupported, and waits after an error.
+func (r *rig) tryBlocks(blocks *backends.Blocks) error {
+	err := copied(r.CopyBlocks(blocks, 0))
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	if err != nil {
+		_, _ = r.Synchronize(0, 0), r.Synchronize(0, 0)
+	}
+	return err
+}
+
 // stagedBlocks copies blocks of ordinary memory, as many to a chunk as need their pairs on the device.
 func stagedBlocks(name string, to, from backends.Allocator) operation {
 	return operation{name, 1, func(t *testing.T, r *rig) func() (func() error, error) {
@@ -291,14 +303,7 @@ func stagedBlocks(name string, to, from backends.Allocator) operation {
 		blocks := &backends.Blocks{Size: 3, Count: 1000, To: index, From: index,
 			Planes: []backends.Plane{{Dst: dst, Src: src, DstStride: 3, SrcStride: 3}}}
 		return func() (func() error, error) {
-			err := copied(r.CopyBlocks(blocks, 0))
-			if errors.Is(err, errors.ErrUnsupported) {
-				err = nil // the core takes another way
-			}
-			if err != nil {
-				_, _ = r.Synchronize(0, 0), r.Synchronize(0, 0)
-			}
-			return nothing, err
+			return nothing, r.tryBlocks(blocks)
 		}
 	}}
 }
@@ -322,13 +327,7 @@ func blocksOperation(name string, count int, to, from func(*testing.T, *rig, int
 		blocks.To, blocks.From = to(t, r, count), from(t, r, count)
 		t.Cleanup(func() { r.failures.collect(&r.memoryFloor) })
 		return func() (func() error, error) {
-			err := copied(r.CopyBlocks(blocks, 0))
-			if errors.Is(err, errors.ErrUnsupported) {
-				err = nil // the core takes another way
-			}
-			if err != nil {
-				_, _ = r.Synchronize(0, 0), r.Synchronize(0, 0)
-			}
+			err := r.tryBlocks(blocks)
 			return func() error { return r.Synchronize(0, 0) }, err
 		}
 	}}

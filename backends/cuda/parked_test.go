@@ -92,8 +92,8 @@ func TestParkedMemoryIsGivenBack(t *testing.T) {
 	}
 }
 
-func TestTheOldestParkedMemoryMakesRoom(t *testing.T) {
-	r := emulate(t, nil)
+// parkAll parks as much as there is room for. The last block has none.
+func (r *rig) parkAll(t *testing.T) (oldest backends.Address, last backends.Region) {
 	var blocks []backends.Address
 	for range mostParked + 1 {
 		blocks = append(blocks, r.takeOrdered(t, parkedSize))
@@ -101,30 +101,28 @@ func TestTheOldestParkedMemoryMakesRoom(t *testing.T) {
 	for _, at := range blocks[:mostParked] {
 		require.True(t, r.FreeAtOnce(orderedAt(at), parkedSize, 0))
 	}
-	last := orderedAt(blocks[mostParked])
+	last = orderedAt(blocks[mostParked])
 	require.False(t, r.FreeAtOnce(last, parkedSize, 0))
+	return blocks[0], last
+}
+
+func TestTheOldestParkedMemoryMakesRoom(t *testing.T) {
+	r := emulate(t, nil)
+	oldest, last := r.parkAll(t)
 	require.NoError(t, r.Free(last, parkedSize, 0))
 	assert.Equal(t, 2, r.calls("cuMemFreeAsync"), "and the oldest")
-	assert.False(t, r.devices[0].parked.has(blocks[0]))
+	assert.False(t, r.devices[0].parked.has(oldest))
 	require.NoError(t, r.Trim())
 }
 
 func TestAnotherBlocksErrorIsNotThatOfAFree(t *testing.T) {
 	r := emulate(t, nil)
-	var blocks []backends.Address
-	for range mostParked + 1 {
-		blocks = append(blocks, r.takeOrdered(t, parkedSize))
-	}
-	for _, at := range blocks[:mostParked] {
-		require.True(t, r.FreeAtOnce(orderedAt(at), parkedSize, 0))
-	}
-	last := orderedAt(blocks[mostParked])
-	require.False(t, r.FreeAtOnce(last, parkedSize, 0))
+	oldest, last := r.parkAll(t)
 	r.fail("cuMemFreeAsync", 2, invalidValue)
 	require.NoError(t, r.Free(last, parkedSize, 0))
 	assert.Equal(t, 2, r.calls("cuMemFreeAsync"))
 	r.stopFailing()
-	assert.True(t, r.devices[0].parked.has(blocks[0]))
+	assert.True(t, r.devices[0].parked.has(oldest))
 	require.NoError(t, r.Trim())
 }
 
