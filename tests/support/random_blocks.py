@@ -12,6 +12,7 @@ import hamr
 from .random_many import DTYPES, Maker
 
 ROWS, COLUMNS = 3, 8
+MANY = 3000  # more than one launch checks in its own memory
 INDEX_TYPES = "i8", "i4", "i8", "i4", "u1", "i2", "u8"
 
 
@@ -24,7 +25,7 @@ class Blocks:
         self.buffers: list[Any] = []
         few = choose.sample(DTYPES, choose.choice((1, 2, len(DTYPES))))
         for i in range(count):
-            blocks = choose.choice((5, 9, 16))
+            blocks = choose.choices((5, 9, 16, MANY), (8, 8, 8, 1))[0]
             values = np.arange(blocks * ROWS * COLUMNS, dtype="i8").reshape(blocks, ROWS, COLUMNS)
             model = ((values + 17 * i) % 120).astype(choose.choice(few))
             self.models.append(model)
@@ -65,7 +66,8 @@ class Blocks:
         if form == "tuple":
             return tuple(numbers)
         kind = choose.choice(INDEX_TYPES)
-        if kind[0] == "u" and any(i < 0 for i in numbers):
+        fits = np.iinfo(kind)
+        if not all(fits.min <= i <= fits.max for i in numbers):
             kind = "i8"
         array = np.array(numbers, kind)
         if choose.random() < 0.2:
@@ -85,7 +87,7 @@ class Blocks:
         """One call, and NumPy's loop."""
         choose = self.choose
         to, given, loop = [], [], []
-        extents = [100, 100]
+        extents = [2 * MANY, 2 * MANY]
         several = choose.random() < 0.5
         for _ in range(choose.randint(1, 3) if several else 1):
             i, j = choose.randrange(len(self.models)), choose.randrange(len(self.models))
@@ -95,11 +97,11 @@ class Blocks:
             to.append(self.buffers[i][key])
             given.append(self.buffers[j][other])
             extents = [min(extents[k], len(loop[-1][k])) for k in (0, 1)]
-        count = choose.choice((0, 1, 3, 12))
+        count = choose.choices((0, 1, 3, 12, MANY), (4, 4, 4, 4, 1))[0]
         numbers = [self._numbers(count, extent) for extent in extents]
         wrong = count > 0 and choose.random() < 0.1
         if wrong:
-            numbers[choose.randrange(2)][choose.randrange(count)] = choose.choice((100, -100, 60))
+            numbers[choose.randrange(2)][choose.randrange(count)] = choose.choice((2 * MANY, -2 * MANY))
         indices = [self._index(n) for n in numbers]
         transfer = choose.choice((None, "async", "sync"))
         try:

@@ -1,5 +1,5 @@
 // hamr_copy_blocks and hamr_copy_indexed: equally large blocks of several arrays, by pairs of numbers or by indices
-// that the device checks.
+// that the device checks. hamr_check_blocks and hamr_settle_blocks make pairs of many indices.
 #pragma once
 
 #include "arguments.h"
@@ -26,21 +26,26 @@ HAMR_DEVICE unsigned from_start(signed_wide value, unsigned extent)
     return static_cast<unsigned>(value < 0 ? value + extent : value);
 }
 
-HAMR_DEVICE unsigned place_in_table(const check_argument &a, unsigned block)
+// Reads what position k names at both ends. Where that is out of range, the result says at which end, as block_report's
+// failed does; else it is all_ones.
+HAMR_DEVICE wide read_pair(const block_index &to, const block_index &from, unsigned k, block_pair &pair)
 {
-    return (block * 2654435769u) >> (32 - a.table_bits);
+    signed_wide target = index_at(to, k), source = index_at(from, k);
+    bool right = in_range(target, to.extent);
+    pair.to = from_start(target, to.extent);
+    pair.from = from_start(source, from.extent);
+    return right && in_range(source, from.extent) ? all_ones : (right ? of_from : 0) | k;
 }
 
-HAMR_DEVICE unsigned next_in_table(const check_argument &a, unsigned place)
-{
-    return (place + 1) & ((1u << a.table_bits) - 1);
-}
+// A hash table of blocks has 2 to the power of bits places.
+HAMR_DEVICE unsigned place_in_table(unsigned block, unsigned bits) { return (block * 2654435769u) >> (32 - bits); }
+HAMR_DEVICE unsigned next_in_table(unsigned place, unsigned bits) { return (place + 1) & ((1u << bits) - 1); }
 
 // Entries are a block and the last position that names it.
 HAMR_DEVICE void note_last(const check_argument &a, unsigned block, unsigned k)
 {
     wide mine = static_cast<wide>(block) << 32 | k;
-    for (unsigned place = place_in_table(a, block);; place = next_in_table(a, place)) {
+    for (unsigned place = place_in_table(block, a.table_bits);; place = next_in_table(place, a.table_bits)) {
         wide *entry = at<wide>(a.table + 8 * static_cast<wide>(place));
         wide there = atomic_take(entry, all_ones, mine);
         if (there == all_ones)
@@ -56,17 +61,15 @@ HAMR_DEVICE void note_last(const check_argument &a, unsigned block, unsigned k)
 HAMR_DEVICE void check_indices(const check_argument &a, unsigned thread, unsigned threads)
 {
     for (unsigned k = thread; k < a.count; k += threads) {
-        signed_wide to = index_at(a.to, k), from = index_at(a.from, k);
-        bool right = in_range(to, a.to.extent);
-        if (!right || !in_range(from, a.from.extent)) {
-            atomic_least(at<wide>(a.state), (right ? of_from : 0) | k);
+        block_pair pair;
+        wide failed = read_pair(a.to, a.from, k, pair);
+        if (failed != all_ones) {
+            atomic_least(at<wide>(a.state), failed);
             continue;
         }
-        block_pair *pair = at<block_pair>(a.pairs + 8 * static_cast<wide>(k));
-        pair->to = from_start(to, a.to.extent);
-        pair->from = from_start(from, a.from.extent);
+        *at<block_pair>(a.pairs + 8 * static_cast<wide>(k)) = pair;
         if (a.table)
-            note_last(a, pair->to, k);
+            note_last(a, pair.to, k);
     }
 }
 
@@ -77,10 +80,10 @@ HAMR_DEVICE void settle_blocks(const check_argument &a, unsigned thread, unsigne
         return;
     for (unsigned k = thread; k < a.count; k += threads) {
         block_pair *pair = at<block_pair>(a.pairs + 8 * static_cast<wide>(k));
-        unsigned block = pair->to, place = place_in_table(a, block);
+        unsigned block = pair->to, place = place_in_table(block, a.table_bits);
         wide entry = *at<wide>(a.table + 8 * static_cast<wide>(place));
         while (entry >> 32 != block) {
-            place = next_in_table(a, place);
+            place = next_in_table(place, a.table_bits);
             entry = *at<wide>(a.table + 8 * static_cast<wide>(place));
         }
         if (static_cast<unsigned>(entry) != k)
@@ -96,16 +99,15 @@ struct checked_pairs {
     unsigned last[2 * most_checked]; // a hash table of the last positions that name a target
 };
 
-HAMR_DEVICE unsigned place_in_table(unsigned block) { return block * 2654435769u >> 20; }
-HAMR_DEVICE unsigned next_in_table(unsigned place) { return (place + 1) % (2 * most_checked); }
-static_assert(2 * most_checked == 1u << (32 - 20), "a place has as many bits as the table needs");
+constexpr unsigned shared_table_bits = 12;
+static_assert(2 * most_checked == 1u << shared_table_bits, "a place has as many bits as the table needs");
 
 HAMR_DEVICE void note_last(checked_pairs &s, unsigned k)
 {
     unsigned block = s.to[k];
-    unsigned place = place_in_table(block), there = atomic_take(&s.last[place], no_block, k);
+    unsigned place = place_in_table(block, shared_table_bits), there = atomic_take(&s.last[place], no_block, k);
     while (there != no_block && s.to[there] != block) {
-        place = next_in_table(place);
+        place = next_in_table(place, shared_table_bits);
         there = atomic_take(&s.last[place], no_block, k);
     }
     if (there != no_block)
@@ -114,9 +116,9 @@ HAMR_DEVICE void note_last(checked_pairs &s, unsigned k)
 
 HAMR_DEVICE void drop_overwritten(checked_pairs &s, unsigned k)
 {
-    unsigned block = s.to[k], place = place_in_table(block), last = s.last[place];
+    unsigned block = s.to[k], place = place_in_table(block, shared_table_bits), last = s.last[place];
     while (s.to[last] != block) {
-        place = next_in_table(place);
+        place = next_in_table(place, shared_table_bits);
         last = s.last[place];
     }
     if (last != k)
@@ -151,12 +153,12 @@ HAMR_DEVICE bool check_blocks(const blocks_argument &a, checked_pairs &s, unsign
     wait_for_block();
     unsigned count = a.pairs_of_plane.count;
     for (unsigned k = share; k < count; k += step) {
-        signed_wide to = index_at(a.to, k), from = index_at(a.from, k);
-        bool right = in_range(to, a.to.extent);
-        if (!right || !in_range(from, a.from.extent))
-            atomic_least(&s.failed, (right ? of_from : 0) | k);
-        s.to[k] = from_start(to, a.to.extent);
-        s.from[k] = from_start(from, a.from.extent);
+        block_pair pair;
+        wide failed = read_pair(a.to, a.from, k, pair);
+        if (failed != all_ones)
+            atomic_least(&s.failed, failed);
+        s.to[k] = pair.to;
+        s.from[k] = pair.from;
     }
     for (unsigned k = share; a.repeated && k < 2 * most_checked; k += step)
         s.last[k] = no_block;

@@ -98,7 +98,7 @@ def _index(name: str, index: Any, stream: Any) -> _native.Array:
         if not isinstance(index, _native.Array) and isinstance(index, (str, bytes, bytearray)):
             raise TypeError(f"{name} is {short(index)}: {_INDICES}")
         return _one(name, index, stream)
-    plain = _native.integers(tuple(index))
+    plain = _native.integers(tuple(index) if isinstance(index, range) else index)
     if plain:
         return buffer(memoryview(plain).cast("q"))
     from array import array

@@ -18,15 +18,21 @@ static PyObject *index_of(PyObject *Py_UNUSED(module), PyObject *value) {
     return PyNumber_Index(value);
 }
 
+/* Lists of many integers are read so far ahead, as each lies anywhere in memory. */
+#define AHEAD 16
+
 /* integers(numbers) -> bytes | None */
 static PyObject *integers(PyObject *Py_UNUSED(module), PyObject *numbers) {
-    Py_ssize_t count = PyTuple_Size(numbers);
+    int is_list = PyList_Check(numbers);
+    Py_ssize_t count = is_list ? PyList_Size(numbers) : PyTuple_Size(numbers);
     if (count < 0) return NULL;
     PyObject *made = PyBytes_FromStringAndSize(NULL, count * (Py_ssize_t)sizeof(int64_t));
     if (!made) return NULL;
     char *into = PyBytes_AsString(made);
+    PyObject *(*item)(PyObject *, Py_ssize_t) = is_list ? PyList_GetItem : PyTuple_GetItem; /* borrowed */
     for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *given = PyTuple_GetItem(numbers, i);
+        if (i + AHEAD < count) __builtin_prefetch(item(numbers, i + AHEAD));
+        PyObject *given = item(numbers, i);
         int overflow = 1;
         int64_t number = PyLong_CheckExact(given) ? PyLong_AsLongLongAndOverflow(given, &overflow) : 0;
         if (overflow) {
@@ -42,7 +48,7 @@ PyMethodDef number_functions[] = {
     {"index", index_of, METH_O,
      "index(value) -> int: as operator.index, whose module takes longer to import than its use."},
     {"integers", integers, METH_O,
-     "integers(numbers) -> bytes | None: a tuple's 64-bit integers; None unless all are plain ones that fit. As "
+     "integers(numbers) -> bytes | None: the 64-bit integers of a list or tuple; None unless all are plain ones that fit. As "
      "array.array, in a quarter of the time."},
     {NULL, NULL, 0, NULL},
 };
