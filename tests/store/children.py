@@ -125,5 +125,13 @@ def interrupted(path, what, id):
     calls[what]()
 
 
+def put_groups(path):
+    """Put groups until it is killed."""
+    client = connect(path)
+    for n in range(1 << 30):
+        client.put_group({"a": np.full(1, n), "b": [np.full(100_000, n), n]})
+        print("put", flush=True)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

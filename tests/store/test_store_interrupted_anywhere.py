@@ -129,10 +129,13 @@ def test_seal(client, watcher, size):
 
 @pytest.mark.parametrize("array", [np.arange(30), np.arange(30_000), np.arange(60)[::2]])
 def test_put(client, watcher, array):
+    sweep_puts(client, watcher, lambda **arguments: client.put(array, **arguments))
 
+
+def sweep_puts(client, watcher, call):
     def put(**arguments):
         try:
-            client.delete(client.put(array, **arguments))
+            client.delete(call(**arguments))
         except BaseException as error:
             code = error.__traceback__.tb_next.tb_frame.f_code
             # Once put has returned, the object is the caller's.
@@ -144,6 +147,18 @@ def test_put(client, watcher, array):
     nothing = figures_are(watcher, leases=0, objects=0, unsealed=0, names=0)
     sweep(put, nothing)
     sweep(lambda: put(name="it"), nothing)
+
+
+def test_put_group(client, watcher):
+    arrays = {"a": [np.arange(30), 3], "b": np.arange(30_000)}
+    sweep_puts(client, watcher, lambda **arguments: client.put_group(arrays, **arguments))
+
+
+def test_get_group(client, watcher):
+    id = client.put_group({"a": [np.arange(30), 3]}, name="it")
+    nothing = figures_are(watcher, leases=0, objects=1)
+    sweep(lambda: client.get_group(id), nothing)
+    sweep(lambda: client.get_group("it", only=["a.0"], wait=True, timeout=5), nothing)
 
 
 def test_a_pickle_is_opened(client, watcher):

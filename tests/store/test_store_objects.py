@@ -232,7 +232,7 @@ def test_metadata_that_some_client_could_not_read_is_refused(client):
 
 def test_metadata_that_cannot_be_read_is_said_of_the_object(client, monkeypatch):
     id = client.put(np.zeros(3), metadata=1)
-    told = (*client.info(id)[:-1], None, "metadata is bad")
+    told = (*client.info(id)[:-2], None, "metadata is bad")
     info = ObjectInfo._of(told)
     assert isinstance(info.metadata, ValueError)
     monkeypatch.setattr(client, "info", lambda id: info)

@@ -23,6 +23,7 @@ from .errors import (
     StoreTimeout,
 )
 from .events import Events, StoreEvent
+from .groups import Group
 from .ids import ObjectID
 from .opening import opened as _opened  # noqa: F401 -- pickles name it
 from .server import Server
@@ -31,6 +32,7 @@ __all__ = [
     "Builder",
     "Client",
     "Events",
+    "Group",
     "NameTaken",
     "NotSealed",
     "ObjectID",

@@ -6,13 +6,18 @@ import json
 import os
 from math import isnan
 
+from .._base.allocator import Allocator, allocator_of
 from .._base.library import core, tell_settings
+from .._base.place import new_place
 from .._buffer.buffers import Buffer, buffer
 from .._buffer.operands import refuse_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from .._base.allocator import AllocatorName
+    from .._base.place import Device
 
 
 def elements_of(array: Any) -> Buffer:
@@ -33,15 +38,18 @@ def flag_of(name: str, value: Any) -> bool:
 
 def metadata_of(value: Any) -> str:
     """An object's metadata as JSON; "" for None."""
-    if value is None:
-        return ""
+    return "" if value is None else json_of("metadata", value)
+
+
+def json_of(name: str, value: Any) -> str:
+    """What a user gave, as JSON."""
     try:
         _check_keys(value)
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     except RecursionError:
-        raise ValueError("metadata is nested too deeply for JSON") from None
+        raise ValueError(f"{name} is nested too deeply for JSON") from None
     except (TypeError, ValueError) as error:
-        raise type(error)(f"metadata is {value!r}: accepted is what JSON has: {error}") from None
+        raise type(error)(f"{name} is {value!r}: accepted is what JSON has: {error}") from None
 
 
 def _check_keys(value: Any) -> None:
@@ -75,7 +83,7 @@ def text_of(name: str, value: Any) -> str:
     """Text that UTF-8 can encode."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is {value!r}: accepted is a text")
-    if any("\ud800" <= c <= "\udfff" for c in value):
+    if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
         raise ValueError(f"{name} is {value!r}: accepted is text without half surrogates")
     return value
 
@@ -107,3 +115,15 @@ def socket_of(path: Any) -> str:
     if not text:
         tell_settings(core(), "HAMR_STORE", "XDG_RUNTIME_DIR")
     return text
+
+
+def place_of(
+    allocator: Allocator | int | AllocatorName | None, device: Device | None
+) -> tuple[int, int]:
+    """The allocator and device that a user gave, for memory that can be shared."""
+    if allocator is None and device is None:
+        return Allocator.shared, -1
+    if device is None:
+        return allocator_of(allocator), -1
+    number, place = new_place(allocator, device)
+    return (core().StoreAllocator(number, place) if allocator is None else number), place

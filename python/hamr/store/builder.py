@@ -77,6 +77,10 @@ class Builder:
         was interrupted, the object stays as it was, and can be aborted. Sealed if the object was
         sealed already, ValueError if it was aborted.
         """
+        # Unless the id is taken, the object is deleted again.
+        return self._seal()._taken  # type: ignore[no-any-return]
+
+    def _seal(self) -> _native.Owned:
         lease, made = self._taken()
         made.synchronize()
         lease.token()  # refuses a forked child
@@ -85,8 +89,7 @@ class Builder:
         alone = getrefcount(lease) <= _OURS  # anything that shares the memory keeps the lease
         sealed = _native.store_seal(lease, alone)
         self._sealed = True
-        # Unless the id is taken, the object is deleted again.
-        return sealed._taken  # type: ignore[no-any-return]
+        return sealed
 
     def abort(self) -> None:
         """Discard the object, after the work that its buffer knows of."""

@@ -8,10 +8,7 @@ from weakref import WeakSet
 
 import hamr._native as _native
 
-from .._base.allocator import Allocator, allocator_of
 from .._base.element import element_of
-from .._base.library import core
-from .._base.place import new_place
 from .._base.size import int_of
 from .._buffer.buffers import Buffer
 from .._buffer.pointers import dimensions_of
@@ -20,6 +17,7 @@ from .arguments import (
     flag_of,
     metadata_of,
     name_of_object,
+    place_of,
     socket_of,
     text_of,
     timeout_of,
@@ -27,6 +25,7 @@ from .arguments import (
 from .builder import Builder
 from .description import ObjectInfo
 from .events import Events
+from .grouping import Grouping
 from .ids import ObjectID, id_of
 from .leases import Connection, Lease
 from .name_order import in_either_order
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any, Self, TypeAlias
 
-    from .._base.allocator import AllocatorName
+    from .._base.allocator import Allocator, AllocatorName
     from .._base.place import Device
 
     IDs: TypeAlias = list[ObjectID]
@@ -48,7 +47,7 @@ _BESIDE = -1, -1
 _all: WeakSet[Client] = WeakSet()
 
 
-class Client:
+class Client(Grouping):
     """A connection to the store at ``path``; use ``connect``.
 
     Methods may be called from several threads, one after the other. Memory that ``get``, ``create``
@@ -139,7 +138,7 @@ class Client:
 
         StoreFull if there is no room.
         """
-        place = _place_of(allocator, device)
+        place = place_of(allocator, device)
         flags = _native.store_flags(evictable, pinned, separate, session)
         what = dimensions_of(shape), element_of(dtype), *place, flags, metadata_of(metadata)
         lease = Lease()
@@ -169,24 +168,26 @@ class Client:
         name = None if name is None else name_of_object(name)
         source = elements_of(array)
         beside = allocator is None and device is None
-        place = _BESIDE if beside else _place_of(allocator, device)
+        place = _BESIDE if beside else place_of(allocator, device)
         if place == _BESIDE and not beside:
             raise ValueError(
                 "allocator is none: accepted is one of the host's or of a device whose memory can "
                 "be shared"
             )
-        made = _native.store_put(self._session(), source, *place, flags, text)
+        return self._taken(_native.store_put(self._session(), source, *place, flags, text), name)
+
+    def _named(self, id: ObjectID, name: str) -> None:
+        _native.store_put_name(self._connected(), name, id, False)
+
+    def _taken(self, made: _native.Owned, name: str | None) -> ObjectID:
+        """An object's id, with its name. Unless the id is taken, the object is deleted again."""
         if name is not None:
             try:
                 self._named(made.id, name)
             except BaseException:
                 made._end()  # at once: a traceback may keep it
                 raise
-        # Unless the id is taken, the object is deleted again.
         return made._taken  # type: ignore[no-any-return]
-
-    def _named(self, id: ObjectID, name: str) -> None:
-        _native.store_put_name(self._connected(), name, id, False)
 
     # Getting and deleting objects.
 
@@ -209,16 +210,14 @@ class Client:
         read-only, and not before one of the others is sealed. With ``wait`` the call waits until an
         object of the id or name exists and is sealed: StoreTimeout after ``timeout`` seconds.
         """
-        wanted = None if allocator is None and device is None else _place_of(allocator, device)
+        wanted = None if allocator is None and device is None else place_of(allocator, device)
         unsafe, wait = flag_of("unsafe", unsafe), flag_of("wait", wait)
-        seconds = timeout_of(timeout)
+        until = until_of(timeout_of(timeout))
         if name is not None:
             if id is not None:
                 raise TypeError(f"id is {id!r} and name is {name!r}: accepted is one of them")
-            until = until_of(seconds)
-            id = self.get_name(name, wait, seconds)
-            seconds = seconds_until(until)
-        found = self._found(id_of(id), unsafe, wait, seconds)
+            id = self.get_name(name, wait, seconds_until(until))
+        found = self._found(id_of(id), unsafe, wait, seconds_until(until))
         if wanted is None or wanted == (found._allocator, found.device):
             return found
         return found.copy(wanted[0], device=wanted[1])
@@ -366,15 +365,3 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
-
-
-def _place_of(
-    allocator: Allocator | int | AllocatorName | None, device: Device | None
-) -> tuple[int, int]:
-    """The allocator and device that a user gave, for memory that can be shared."""
-    if allocator is None and device is None:
-        return Allocator.shared, -1
-    if device is None:
-        return allocator_of(allocator), -1
-    number, place = new_place(allocator, device)
-    return (core().StoreAllocator(number, place) if allocator is None else number), place

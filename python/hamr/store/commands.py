@@ -173,8 +173,10 @@ def _line(info: ObjectInfo) -> str:
     state = [] if info.sealed else ["not sealed"]
     state += [word for word in ("evictable", "pinned") if getattr(info, word)]
     where = ", ".join([info.device, *state, *info.names])
-    shape = "x".join(map(str, info.shape)) or "scalar"
-    return f"{info.id:34}{info.nbytes:>14}  {info.dtype:12}{shape:18}{info.leases:>7}  {where}"
+    dtype, shape = info.dtype, "x".join(map(str, info.shape)) or "scalar"
+    if info.arrays is not None:
+        dtype, shape = "group", f"{info.arrays} arrays"
+    return f"{info.id:34}{info.nbytes:>14}  {dtype:12}{shape:18}{info.leases:>7}  {where}"
 
 
 def _figures(figures: dict[str, Any], name: str = "") -> list[str]:

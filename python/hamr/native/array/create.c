@@ -190,6 +190,30 @@ static PyObject *adopt_device_pointer(PyObject *Py_UNUSED(module), PyObject *con
     return owner ? draft_adopt_device((PyTypeObject *)arguments[0], &draft, owner, producer) : NULL;
 }
 
+/* A draft of what lies in source's memory. */
+static void part_start(Draft *draft, const Array *source) {
+    draft_start(draft);
+    draft->array = source->array;
+    draft->array.shape = draft->dimensions;
+    draft->array.strides = draft->dimensions + HAMR_MAX_DIMENSIONS;
+}
+
+static PyObject *part_made(PyTypeObject *type, Array *source, Draft *draft) {
+    draft->array.capacity = array_count(&draft->array);
+    draft->array.flags &= ~HAMR_GROWS;
+    /* Held first: making an object may run finalisers, which may change source. */
+    Block *block = source->block;
+    Py_XINCREF((PyObject *)block);
+    Array *self = array_make(type, &draft->array, block, source);
+    if (self && is_handle(self)) {
+        self->fixed = 1;
+        self->temporary = source->temporary;
+        self->for_space = source->for_space;
+    }
+    if (self) self->own_copy = source->own_copy;
+    return (PyObject *)self;
+}
+
 /* view(type, source, offset, shape, strides, element): some of source's elements, in place, or its bytes as others of
  * another type. The caller has checked that they are source's. */
 static PyObject *view(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
@@ -199,10 +223,7 @@ static PyObject *view(PyObject *Py_UNUSED(module), PyObject *const *arguments, P
     if (!is_array(arguments[1])) return NULL;
     Array *source = (Array *)arguments[1];
     if (source->closed) return array_freed(source);
-    draft_start(&draft);
-    draft.array = source->array;
-    draft.array.shape = draft.dimensions;
-    draft.array.strides = draft.dimensions + HAMR_MAX_DIMENSIONS;
+    part_start(&draft, source);
     long long offset = PyLong_AsLongLong(arguments[2]);
     if (offset == -1 && PyErr_Occurred()) return NULL;
     if ((draft.array.ndim = read_dimensions(arguments[3], "shape", draft.array.shape)) < 0) return NULL;
@@ -214,19 +235,60 @@ static PyObject *view(PyObject *Py_UNUSED(module), PyObject *const *arguments, P
     if (n == 6 && read_int32(arguments[5], "element", &element) < 0) return NULL;
     if (element_facts(element)) draft.array.element = element;
     if (draft.array.pointer) draft.array.pointer += (uint64_t)offset;
-    draft.array.capacity = array_count(&draft.array);
-    draft.array.flags &= ~HAMR_GROWS;
-    /* Held first: making an object may run finalisers, which may change source. */
-    Block *block = source->block;
-    Py_XINCREF((PyObject *)block);
-    Array *self = array_make((PyTypeObject *)arguments[0], &draft.array, block, source);
-    if (self && is_handle(self)) {
-        self->fixed = 1;
-        self->temporary = source->temporary;
-        self->for_space = source->for_space;
+    return part_made((PyTypeObject *)arguments[0], source, &draft);
+}
+
+/* Makes row's draft, of a list [offset, element's place in elements, sizes ...], whose elements lie in C order. */
+static int read_row(PyObject *row, PyObject *elements, uint64_t nbytes, Draft *draft) {
+    int64_t values[2 + HAMR_MAX_DIMENSIONS];
+    if (!PyList_Check(row)) return RAISE(PyExc_TypeError, "%R is no list", row);
+    Py_ssize_t n = PyList_Size(row);
+    if (n < 2 || n > 2 + HAMR_MAX_DIMENSIONS) return RAISE(PyExc_ValueError, "it has %zd numbers", n);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *number = PyList_GetItem(row, i);
+        if (!number || !PyLong_CheckExact(number)) return RAISE(PyExc_TypeError, "%R is no integer", number);
+        values[i] = PyLong_AsLongLong(number);
+        if (values[i] == -1 && PyErr_Occurred()) return -1;
+        if (values[i] < 0) return RAISE(PyExc_ValueError, "it has the number %lld", (long long)values[i]);
     }
-    if (self) self->own_copy = source->own_copy;
-    return (PyObject *)self;
+    PyObject *element = PyTuple_GetItem(elements, (Py_ssize_t)values[1]);
+    if (!element || read_int32(element, "element", &draft->array.element) < 0) return -1;
+    draft->array.ndim = (int32_t)(n - 2);
+    for (Py_ssize_t i = 2; i < n; i++) draft->array.shape[i - 2] = values[i];
+    int64_t least = array_c_strides(&draft->array); /* each size of 0 counted as 1 */
+    int64_t count = least < 0 ? -1 : array_count(&draft->array);
+    if (least > 0 && values[0] % element_size(draft->array.element))
+        return RAISE(PyExc_ValueError, "its elements lie at byte %lld", (long long)values[0]);
+    if (least < 0 || (uint64_t)values[0] > nbytes || (count && (uint64_t)least > nbytes - (uint64_t)values[0]))
+        return RAISE(PyExc_ValueError, "its elements are not within the %llu bytes", (unsigned long long)nbytes);
+    if (draft->array.pointer) draft->array.pointer += (uint64_t)values[0];
+    return 0;
+}
+
+/* views(type, source, rows, elements): a view for each of a list's rows of what lies in source's bytes, as read_row has
+ * it. ValueError with the row's number where one is not within them. */
+static PyObject *views(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
+    if (arity(n, 4, "views") < 0 || !is_array_type(arguments[0]) || !is_array(arguments[1])) return NULL;
+    Array *source = (Array *)arguments[1];
+    if (!PyList_Check(arguments[2])) return PyErr_Format(PyExc_TypeError, "%R is no list", arguments[2]);
+    Py_ssize_t count = PyList_Size(arguments[2]);
+    PyObject *made = PyList_New(count);
+    for (Py_ssize_t i = 0; made && i < count; i++) {
+        Draft draft;
+        PyObject *self = NULL, *row = PyList_GetItem(arguments[2], i);
+        if (source->closed) {
+            array_freed(source);
+        } else if (row) {
+            part_start(&draft, source);
+            Py_INCREF(row);
+            uint64_t nbytes = (uint64_t)array_count(&source->array) * (uint64_t)element_size(source->array.element);
+            if (read_row(row, arguments[3], nbytes, &draft) == 0)
+                self = part_made((PyTypeObject *)arguments[0], source, &draft);
+            Py_DECREF(row);
+        }
+        if (!self || PyList_SetItem(made, i, self) < 0) Py_CLEAR(made);
+    }
+    return made;
 }
 
 PyObject *array_of_number(PyObject *value) {
@@ -280,6 +342,9 @@ PyMethodDef create_functions[] = {
     {"view", FAST(view), METH_FASTCALL,
      "view(type, source, offset, shape, strides, element): some of source's elements, in place; or its bytes as "
      "elements of a type, unless that is 0."},
+    {"views", FAST(views), METH_FASTCALL,
+     "views(type, source, rows, elements): for each of a list's rows, [offset, element's place in the tuple elements, "
+     "sizes ...], a view of what lies in source's bytes."},
     {"scalar", scalar, METH_O, "scalar(value): a number as an array without dimensions, or None."},
     {"bytes_of", bytes_of, METH_O, "bytes_of(array): the bytes of elements in host memory in C order."},
     {NULL, NULL, 0, NULL},

@@ -1,0 +1,196 @@
+"""A new group: where its arrays go, and what its directory says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import isfinite
+
+import hamr._native as _native
+
+from .._base.allocator import Allocator, Transfer
+from .._base.element import name_of
+from .._base.library import core
+from .._buffer.buffers import Buffer, buffer
+from .._buffer.many import shared
+from .arguments import json_of, text_of
+from .description import GROUP
+from .groups import BYTES, Group, places
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: Bytes: each array begins at a multiple, which suits vector loads of every device.
+ALIGNMENT = 256
+#: Dictionaries, lists and tuples in each other.
+MOST_NESTED = 100
+#: Of integers in the structure: JSON readers of all languages take their digits.
+MOST_BITS = 2048
+
+
+class _Tree:
+    """A structure as JSON: arrays are integers, and lists begin with what they are."""
+
+    def __init__(self, arrays: Any) -> None:
+        self.leaves: list[Any] = []
+        if isinstance(arrays, Group):
+            arrays = arrays.tree
+        if not isinstance(arrays, (Mapping, list, tuple)):
+            raise TypeError(
+                f"arrays is a {type(arrays).__name__}: accepted is a dict, list or tuple of "
+                "arrays, or nested ones; put() takes one array"
+            )
+        self.json = self._encoded(arrays, "", 0)
+
+    def _encoded(self, value: Any, path: str, depth: int) -> Any:
+        kind = type(value)
+        if kind in (list, tuple):
+            self._nest(depth, path)
+            each = [self._encoded(v, f"{path}.{i}", depth + 1) for i, v in enumerate(value)]
+            return ["list" if kind is list else "tuple", *each]
+        if kind is dict or (not issubclass(kind, _native.Array) and isinstance(value, Mapping)):
+            self._nest(depth, path)
+            items = (value.tree if isinstance(value, Group) else value).items()
+            return {
+                self._key(key, path): self._encoded(each, f"{path}.{key}", depth + 1)
+                for key, each in items
+            }
+        if value is None or kind is bool:
+            return value
+        if kind is str:
+            return text_of(f"arrays[{path[1:]!r}]", value)
+        if kind is int:
+            if value.bit_length() > MOST_BITS:
+                raise ValueError(
+                    f"arrays[{path[1:]!r}] is an integer of {value.bit_length()} bits: accepted "
+                    f"are {MOST_BITS}; more are an array's"
+                )
+            return ["value", value]
+        if kind is float:
+            return ["value", value] if isfinite(value) else ["float", str(value)]
+        if isinstance(value, tuple):
+            raise TypeError(
+                f"arrays[{path[1:]!r}] is a {kind.__name__}: accepted is a plain tuple, list or "
+                "dict, as get_group returns one; write tuple(x)"
+            )
+        self.leaves.append(value)
+        return len(self.leaves) - 1
+
+    @staticmethod
+    def _nest(depth: int, path: str) -> None:
+        if depth >= MOST_NESTED:
+            raise ValueError(
+                f"arrays[{path[1:41]!r}...] is nested more than {MOST_NESTED} levels deep: "
+                "accepted are fewer"
+            )
+
+    @staticmethod
+    def _key(key: Any, path: str) -> str:
+        where = f"arrays[{path[1:]!r}]" if path else "arrays"
+        if not isinstance(key, str):
+            raise TypeError(f"{where} has the key {key!r}: accepted are texts, as {str(key)!r}")
+        return str.__str__(text_of(f"a key of {where}", key))
+
+    def paths(self) -> list[str]:
+        """The paths of the arrays."""
+        return [path for path, _ in places(self.json)]
+
+    def sources(self) -> list[_native.Array]:
+        """The arrays, shared."""
+        try:
+            return shared("arrays", self.leaves, None, None)
+        except (TypeError, ValueError):
+            for path, array in zip(self.paths(), self.leaves, strict=True):
+                try:
+                    shared("arrays", [array], None, None)
+                except (TypeError, ValueError) as error:
+                    told = str(error).replace("arrays[0]", f"arrays[{path!r}]", 1)
+                    raise type(error)(told) from None
+            raise
+
+
+class Plan:
+    """What a new group is to be: where each of its arrays goes, and its directory."""
+
+    def __init__(self, arrays: Any, array_metadata: Any) -> None:
+        tree = _Tree(arrays)
+        self.sources = tree.sources()
+        self.types: dict[int, int] = {}
+        self.rows: list[list[int]] = []
+        self._lay()
+        told = {"version": 1, "tree": tree.json, "types": list(map(name_of, self.types))}
+        told["arrays"] = self.rows
+        if array_metadata is not None:
+            told["metadata"] = _of_arrays(array_metadata, tree)
+        text = json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
+        self._facts = {"version": 1, "arrays": len(self.rows), "at": self.end, "bytes": len(text)}
+        self.sources.append(buffer(text))
+        self.rows.append([self.end, self.types.setdefault(BYTES, len(self.types)), len(text)])
+        self.nbytes = self.end + len(text)
+
+    def _lay(self) -> None:
+        """Give each array its place. Arrays of the same memory have one."""
+        places: dict[Any, int] = {}
+        self.end = 0
+        for each in self.sources:
+            nbytes, shape = each.nbytes, each.shape
+            what: Any = each.ptr, nbytes, each.device
+            if not each.is_contiguous:
+                what += shape, each.strides, each._element
+            at = places.get(what) if nbytes else self.end
+            if at is None:
+                at = places[what] = self.end
+                self.end = -(-(at + nbytes) // ALIGNMENT) * ALIGNMENT
+            kind = self.types.setdefault(each._element, len(self.types))
+            self.rows.append([at, kind, *shape])
+
+    def metadata(self, metadata: Any) -> dict[str, Any]:
+        """The object's metadata: the user's, and where the directory is."""
+        told = {GROUP: self._facts}
+        return told if metadata is None else {**told, "metadata": metadata}
+
+    def place(self) -> tuple[int, int]:
+        """The allocator and the device of an object beside the arrays."""
+        beside = {(each._allocator, each.device) for each in self.sources}
+        found = {
+            (allocator, device)
+            for allocator, device in ((core().StoreAllocator(*b), b[1]) for b in beside)
+            if allocator != Allocator.shared
+        }
+        if len(found) > 1:
+            devices = sorted(device for _, device in found)
+            raise ValueError(
+                f"arrays are on the devices {devices}: accepted are arrays of one device and of "
+                "the host, or device= with the one to put them on"
+            )
+        return found.pop() if found else (Allocator.shared, -1)
+
+    def write(self, whole: Buffer) -> None:
+        """Copy the arrays and the directory into the memory of the object."""
+        rows, sources, seen = [], [], set()
+        for row, source in zip(self.rows, self.sources, strict=True):
+            if source.nbytes and row[0] not in seen:
+                seen.add(row[0])
+                rows.append(row)
+                sources.append(source)
+        to = _native.views(_native.Array, whole, rows, tuple(self.types))
+        _native.copy_many(to, sources, None, None, Transfer.sync)
+
+
+def _of_arrays(metadata: Any, tree: _Tree) -> dict[str, Any]:
+    """The metadata of arrays, by path."""
+    if not isinstance(metadata, Mapping):
+        raise TypeError(
+            f"array_metadata is a {type(metadata).__name__}: accepted is a dict of the paths of "
+            "arrays and what JSON has"
+        )
+    paths = set(tree.paths())
+    for path in metadata:
+        if path not in paths:
+            raise ValueError(
+                f"array_metadata has {path!r}: accepted are the paths of arrays, as "
+                f"{min(paths, default='layers.0.weight')!r}"
+            )
+    checked: dict[str, Any] = json.loads(json_of("array_metadata", dict(metadata)))
+    return checked

@@ -1,0 +1,256 @@
+"""Groups: objects of many arrays in a structure of dictionaries, lists and tuples.
+
+The elements of a group are the arrays, one behind the other, and then its directory: JSON that says
+what the structure is and where each array lies. See docs/store-protocol.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import hamr._native as _native
+
+from .._base.allocator import Allocator
+from .._base.element import element_of
+from .._buffer.buffers import Buffer
+from .arguments import text_of
+from .description import group_of
+from .errors import StoreError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from .ids import ObjectID
+
+BYTES = element_of("uint8")
+
+
+class Group(Mapping[str, "Any"]):
+    """Arrays of one object, in the structure that they were put in. ``get_group`` returns one.
+
+    ``tree`` is the structure: plain dictionaries, lists and tuples of read-only buffers, and the
+    texts, numbers, booleans and None that were among them. A group is a mapping, too, of the paths
+    of its arrays. A path is the keys and positions that lead to an array, with dots in between, as
+    in ``"layers.0.weight"``. ``group[path]`` is also what lies at the path of a dictionary, list or
+    tuple, or another value. The object's memory stays as long as the group or any of its arrays.
+    """
+
+    __slots__ = ("_whole", "array_metadata", "id", "metadata", "tree")
+
+    def __init__(
+        self, id: ObjectID, whole: Buffer, tree: Any, metadata: Any, array_metadata: dict[str, Any]
+    ) -> None:
+        self._whole = whole  # keeps the lease, also without arrays
+        self.id = id
+        self.tree = tree
+        self.metadata = metadata  #: of the group, as ``put_group`` was given it
+        self.array_metadata = array_metadata  #: of arrays, by path
+
+    def __repr__(self) -> str:
+        return f"<hamr.store.Group {self.id} of {len(self)} arrays>"
+
+    def __getitem__(self, path: str | int) -> Any:
+        found = _at(self.tree, str(path) if type(path) is int else path)
+        if found is _NOTHING:
+            raise KeyError(path)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (path for path, value in _walk(self.tree) if isinstance(value, _native.Array))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def items(self) -> Any:
+        """Pairs of the paths and the arrays, in order."""
+        return dict(p for p in _walk(self.tree) if isinstance(p[1], _native.Array)).items()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+_NOTHING = object()
+
+
+def _parts(node: Any) -> Any:
+    """The keys and values of a structure; None of anything else."""
+    if isinstance(node, dict):
+        return node.items()
+    return enumerate(node) if isinstance(node, (list, tuple)) else None
+
+
+def _under(path: str | None, key: Any) -> str:
+    """The path of what a structure of a path has; that of the whole is None."""
+    return str(key) if path is None else f"{path}.{key}"
+
+
+def _walk(node: Any, path: str | None = None) -> Iterator[tuple[str, Any]]:
+    for key, each in _parts(node):
+        here = _under(path, key)
+        if _parts(each) is None:
+            yield here, each
+        else:
+            yield from _walk(each, here)
+
+
+def _at(node: Any, path: Any) -> Any:
+    if not isinstance(path, str):
+        return _NOTHING
+    if isinstance(node, (list, tuple)):
+        first, dot, rest = path.partition(".")
+        if not (first.isascii() and first.isdigit()) or int(first) >= len(node):
+            return _NOTHING
+        return _at(node[int(first)], rest) if dot else node[int(first)]
+    if not isinstance(node, dict):
+        return _NOTHING
+    if path in node:
+        return node[path]
+    end = path.find(".")
+    while end >= 0:  # keys may have dots themselves
+        found = _at(node[path[:end]], path[end + 1 :]) if path[:end] in node else _NOTHING
+        if found is not _NOTHING:
+            return found
+        end = path.find(".", end + 1)
+    return _NOTHING
+
+
+def places(node: Any, path: str | None = None) -> Iterator[tuple[str, int]]:
+    """The paths and numbers of the arrays of a tree as JSON."""
+    if type(node) is int:
+        yield path or "", node
+    elif isinstance(node, dict):
+        for key, each in node.items():
+            yield from places(each, _under(path, key))
+    elif isinstance(node, list) and node[0] in KINDS:
+        for i, each in enumerate(node[1:]):
+            yield from places(each, _under(path, i))
+
+
+KINDS = {"list": list, "tuple": tuple}
+
+
+def paths_of(only: Any) -> tuple[str, ...] | None:
+    """The paths that a user asked for."""
+    if only is None:
+        return None
+    if isinstance(only, (str, bytes)) or not isinstance(only, (Sequence, set, frozenset)):
+        raise TypeError(f"only is {only!r}: accepted are several paths, as a list")
+    return tuple(text_of("only", path) for path in only)
+
+
+class Directory:
+    """What a group's directory says."""
+
+    def __init__(self, id: ObjectID, text: bytes) -> None:
+        self.id = id
+        try:
+            told = json.loads(text.decode())
+            if told["version"] != 1:
+                raise ValueError(f"its version is {told['version']!r}")
+            self.tree = told["tree"]
+            self.rows: list[list[int]] = told["arrays"]
+            self.elements = tuple(map(element_of, told["types"]))
+            self.metadata: dict[str, Any] = dict(told.get("metadata", {}))
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise self.unreadable(error) from None
+
+    def unreadable(self, error: object) -> StoreError:
+        """The error for a directory that a client of hamr did not write."""
+        return StoreError(f"object {self.id} is a group that cannot be read: {error!r}")
+
+    def group(self, whole: Buffer, metadata: Any, only: tuple[str, ...] | None) -> Group:
+        """The group of the object's elements, or the part of it that was asked for."""
+        try:
+            rows, tree = self.rows, self.tree
+            if only is None:
+                arrays: Any = _native.views(Buffer, whole, rows, self.elements)
+            else:
+                tree, numbers = self._part(only)
+                made = _native.views(Buffer, whole, [rows[i] for i in numbers], self.elements)
+                arrays = dict(zip(numbers, made, strict=True))
+                paths = {path for path, _ in places(tree)}
+                self.metadata = {p: v for p, v in self.metadata.items() if p in paths}
+            return Group(self.id, whole, _decoded(tree, arrays), metadata, self.metadata)
+        except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
+            if isinstance(error, _NotThere):
+                raise ValueError(str(error)) from None
+            raise self.unreadable(error) from None
+
+    def _part(self, only: tuple[str, ...]) -> tuple[Any, list[int]]:
+        """The part of the tree that lies under some paths, and the numbers of its arrays."""
+        under = tuple(f"{path}." for path in only)
+        missing = set(only)
+
+        def select(node: Any, path: str | None, wanted: bool) -> Any:
+            wanted = wanted or (path is not None and (path in only or path.startswith(under)))
+            if missing and wanted and path is not None:
+                missing.difference_update(
+                    [p for p in missing if path == p or path.startswith(f"{p}.")]
+                )
+            if isinstance(node, dict):
+                parts = {k: select(v, _under(path, k), wanted) for k, v in node.items()}
+                kept = {key: each for key, each in parts.items() if each is not _NOTHING}
+                return kept if kept or wanted else _NOTHING
+            if isinstance(node, list) and node[0] in KINDS:
+                each = [select(v, _under(path, i), wanted) for i, v in enumerate(node[1:])]
+                if not wanted and all(e is _NOTHING for e in each):
+                    return _NOTHING
+                return [node[0], *(None if e is _NOTHING else e for e in each)]
+            return node if wanted else _NOTHING
+
+        tree = select(self.tree, None, False)
+        if missing:
+            raise _NotThere(
+                f"only has {min(missing)!r}: accepted are paths in the group, as "
+                f"{next((path for path, _ in places(self.tree)), '')!r}, or their beginnings "
+                "up to a dot"
+            )
+        if tree is _NOTHING:  # only is empty
+            tree = {} if isinstance(self.tree, dict) else self.tree[:1]
+        return tree, list(dict.fromkeys(number for _, number in places(tree)))
+
+
+class _NotThere(ValueError):
+    pass
+
+
+def _decoded(node: Any, arrays: Any) -> Any:
+    kind = type(node)
+    if kind is int:
+        if node < 0:
+            raise IndexError(node)
+        return arrays[node]
+    if kind is dict:
+        return {key: _decoded(each, arrays) for key, each in node.items()}
+    if kind is not list:
+        return node
+    if node[0] == "value":
+        return node[1]
+    if node[0] == "float":
+        return float(node[1])
+    return KINDS[node[0]]([_decoded(each, arrays) for each in node[1:]])
+
+
+def read(
+    id: ObjectID, found: Callable[[], Buffer], told: str | None, only: tuple[str, ...] | None
+) -> Group:
+    """The group of an object, of which its metadata are told."""
+    described = None if told is None else json.loads(told)
+    facts = group_of(described)
+    if described is None or facts is None:
+        raise ValueError(f"object {id} is no group: get() returns its elements")
+    whole = found()
+    try:
+        at, nbytes = facts["at"], facts["bytes"]
+        [text] = _native.views(_native.Array, whole, [[at, 0, nbytes]], (BYTES,))
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise StoreError(f"object {id} is a group that cannot be read: {error!r}") from None
+    if not text._host:
+        text = _native.copy(_native.Array, text, Allocator.malloc, -1, BYTES)
+    directory = Directory(id, _native.bytes_of(text))
+    return directory.group(whole, described.get("metadata"), only)
