@@ -101,7 +101,9 @@ class Blocks:
         numbers = [self._numbers(count, extent) for extent in extents]
         wrong = count > 0 and choose.random() < 0.1
         if wrong:
-            numbers[choose.randrange(2)][choose.randrange(count)] = choose.choice((2 * MANY, -2 * MANY))
+            numbers[choose.randrange(2)][choose.randrange(count)] = choose.choice(
+                (2 * MANY, -2 * MANY)
+            )
         indices = [self._index(n) for n in numbers]
         transfer = choose.choice((None, "async", "sync"))
         try:

@@ -48,7 +48,7 @@ PyMethodDef number_functions[] = {
     {"index", index_of, METH_O,
      "index(value) -> int: as operator.index, whose module takes longer to import than its use."},
     {"integers", integers, METH_O,
-     "integers(numbers) -> bytes | None: the 64-bit integers of a list or tuple; None unless all are plain ones that fit. As "
-     "array.array, in a quarter of the time."},
+     "integers(numbers) -> bytes | None: the 64-bit integers of a list or tuple; None unless all are plain ones that "
+     "fit. As array.array, in a quarter of the time."},
     {NULL, NULL, 0, NULL},
 };
