@@ -17,11 +17,16 @@ import (
 	"hamr/store/internal/wire"
 )
 
-func openDescriptors(t *testing.T, process int) int {
+func openDescriptors(t *testing.T, process int) (open []string) {
 	t.Helper()
-	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", process))
+	folder := fmt.Sprintf("/proc/%d/fd", process)
+	list, err := os.ReadDir(folder)
 	require.NoError(t, err)
-	return len(list)
+	for _, entry := range list {
+		name, _ := os.Readlink(filepath.Join(folder, entry.Name())) // none, if it was closed meanwhile
+		open = append(open, name)
+	}
+	return open
 }
 
 // TestKills has processes use a store of which one, or the server, is killed: at a step that it is
@@ -177,9 +182,9 @@ func oneKill(t *testing.T, random *rand.Rand, step string, inServer bool) {
 	defer other.Close()
 	// As many as a server that has done nothing: no memory, no file is left.
 	eventually(t, func() bool {
-		return openDescriptors(t, server.Process.Pid) == openDescriptors(t, fresh.Process.Pid)
+		return len(openDescriptors(t, server.Process.Pid)) == len(openDescriptors(t, fresh.Process.Pid))
 	}, func() any {
-		return [2]int{openDescriptors(t, server.Process.Pid), openDescriptors(t, fresh.Process.Pid)}
+		return [2][]string{openDescriptors(t, server.Process.Pid), openDescriptors(t, fresh.Process.Pid)}
 	})
 	assert.NoError(t, errors.Join(server.Process.Kill(), fresh.Process.Kill()))
 }
