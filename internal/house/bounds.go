@@ -12,7 +12,7 @@ const (
 	mostWays                     = 204
 	mostReplies, goalReplies     = 0, 0
 	mostCrossing, goalCrossing   = 23060, 18000
-	mostProduct, goalProduct     = 115800, 93000
+	mostProduct, goalProduct     = 116100, 93000
 	mostLong, goalLong           = 0, 0
 	mostLongFiles, goalLongFiles = 7, 0
 )

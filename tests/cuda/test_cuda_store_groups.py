@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 import hamr
 from hamr.store import Server, connect
@@ -94,3 +95,12 @@ def test_a_group_of_a_device_is_spilled(tmp_path, device):
         assert client.statistics()["spills"] > 0
         for id, expected in zip(ids, given, strict=True):
             assert same(client.get_group(id).tree, expected)
+
+
+def test_a_file_is_loaded_to_a_device(client, device, tmp_path):
+    given = {f"layers.{i}": np.arange(i * 1000, dtype="f4").reshape(i, 1000) for i in range(50)}
+    save_file(given, tmp_path / "model.safetensors")
+    group = client.get_group(client.load_group(tmp_path / "model.safetensors", device=device))
+    assert {each.device for each in group.values()} == {device}
+    assert all(same(group.tree[name], each) for name, each in given.items())
+    assert len(group) == len(given)

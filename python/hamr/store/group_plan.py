@@ -19,10 +19,13 @@ from .groups import BYTES, Group, places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 #: Bytes: each array begins at a multiple, which suits vector loads of every device.
 ALIGNMENT = 256
+#: Bytes that are copied between two steps of a progress bar, and so much more as an array has.
+SHARE = 256 << 20
 #: Dictionaries, lists and tuples in each other.
 MOST_NESTED = 100
 #: Of integers in the structure: JSON readers of all languages take their digits.
@@ -128,11 +131,12 @@ class Plan:
         self.sources.append(buffer(text))
         self.rows.append([self.end, self.types.setdefault(BYTES, len(self.types)), len(text)])
         self.nbytes = self.end + len(text)
+        self.copied += len(text)
 
     def _lay(self) -> None:
         """Give each array its place. Arrays of the same memory have one."""
         places: dict[Any, int] = {}
-        self.end = 0
+        self.end = self.copied = 0
         for each in self.sources:
             nbytes, shape = each.nbytes, each.shape
             what: Any = each.ptr, nbytes, each.device
@@ -141,6 +145,7 @@ class Plan:
             at = places.get(what) if nbytes else self.end
             if at is None:
                 at = places[what] = self.end
+                self.copied += nbytes
                 self.end = -(-(at + nbytes) // ALIGNMENT) * ALIGNMENT
             kind = self.types.setdefault(each._element, len(self.types))
             self.rows.append([at, kind, *shape])
@@ -166,8 +171,11 @@ class Plan:
             )
         return found.pop() if found else (Allocator.shared, -1)
 
-    def write(self, whole: Buffer) -> None:
-        """Copy the arrays and the directory into the memory of the object."""
+    def write(self, whole: Buffer, told: Callable[[int], object] | None = None) -> None:
+        """Copy the arrays and the directory into the memory of the object.
+
+        ``told`` is called with the bytes of each share.
+        """
         rows, sources, seen = [], [], set()
         for row, source in zip(self.rows, self.sources, strict=True):
             if source.nbytes and row[0] not in seen:
@@ -175,7 +183,14 @@ class Plan:
                 rows.append(row)
                 sources.append(source)
         to = _native.views(_native.Array, whole, rows, tuple(self.types))
-        _native.copy_many(to, sources, None, None, Transfer.sync)
+        first = nbytes = 0
+        for last, source in enumerate(sources, 1):
+            nbytes += source.nbytes
+            if last == len(sources) or (told and nbytes >= SHARE):
+                _native.copy_many(to[first:last], sources[first:last], None, None, Transfer.sync)
+                if told:
+                    told(nbytes)
+                first, nbytes = last, 0
 
 
 def _of_arrays(metadata: Any, tree: _Tree) -> dict[str, Any]:

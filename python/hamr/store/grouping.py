@@ -16,7 +16,8 @@ from .patience import seconds_until, until_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from os import PathLike
     from typing import Any
 
     from .._base.allocator import Allocator, AllocatorName
@@ -66,18 +67,77 @@ class Grouping:
         plan = Plan(arrays, array_metadata)
         beside = allocator is None and device is None
         place = plan.place() if beside else place_of(allocator, device)
-        text = metadata_of(plan.metadata(metadata))
-        what = (plan.nbytes,), element_of("uint8"), *place, flags, text
+        return self._put_plan(plan, place, flags, plan.metadata(metadata), name)
+
+    def _put_plan(
+        self,
+        plan: Plan,
+        place: tuple[int, int],
+        flags: int,
+        metadata: Any,
+        name: str | None,
+        told: Callable[[int], object] | None = None,
+    ) -> ObjectID:
+        what = (plan.nbytes,), element_of("uint8"), *place, flags, metadata_of(metadata)
         lease = Lease()
         made = _native.store_create(Buffer, lease, self._session(), *what)
         builder = Builder(lease, made)
         try:
-            plan.write(made)
+            plan.write(made, told)
         except BaseException:
             builder._given_up()
             raise
-        del lease, made, plan
-        return self._taken(builder._seal(), name)
+        del lease, made
+        return self._taken(builder._seal(), name)  # type: ignore[no-any-return]
+
+    def load_group(
+        self,
+        path: str | PathLike[str],
+        allocator: Allocator | int | AllocatorName | None = None,
+        *,
+        device: Device | None = None,
+        name: str | None = None,
+        only: Iterable[str] | None = None,
+        metadata: Any = None,
+        progress: bool = False,
+        evictable: bool = False,
+        pinned: bool = False,
+        session: bool = False,
+    ) -> ObjectID:
+        """Put the arrays of a safetensors file, or of a folder's files, as one group.
+
+        The group is a dict of the arrays by their names. It is on the host unless ``allocator`` or
+        ``device`` says otherwise. Of a folder with an index, as ``model.safetensors.index.json``,
+        the files are those that the index names; without one they are all whose names end with
+        ``.safetensors``. ``only`` are names of what is wanted, or their beginnings up to a dot. The
+        group's metadata are the files' own, as far as no two files differ, unless ``metadata`` are
+        given. ``progress`` shows a bar of tqdm, where that is installed. All other arguments are
+        those of ``put``.
+
+        The bytes go from the pages of the file to the group, without memory in between. Who makes
+        a file shorter meanwhile ends the process with SIGBUS, as with all files that are mapped.
+
+        ValueError for a file that is no safetensors file or that has an element type without an
+        equivalent, and for two arrays of one name. ImportError without the package safetensors.
+        """
+        from .files import arrays_of, bar_of
+
+        flags = _native.store_flags(evictable, pinned, True, session)
+        wanted = paths_of(only)
+        name = None if name is None else name_of_object(name)
+        if metadata is not None:
+            metadata_of(metadata)
+        place = place_of(allocator, device)
+        shows = flag_of("progress", progress)
+        arrays, says = arrays_of(path, wanted)
+        plan = Plan(arrays, None)
+        del arrays
+        what = plan.metadata(says or None if metadata is None else metadata)
+        bar = bar_of(plan.copied, str(path)) if shows else None
+        if bar is None:
+            return self._put_plan(plan, place, flags, what, name)
+        with bar:
+            return self._put_plan(plan, place, flags, what, name, bar.update)
 
     def get_group(
         self,
