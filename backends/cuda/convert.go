@@ -1,9 +1,11 @@
 package cuda
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"hamr/backends"
@@ -17,6 +19,18 @@ const KernelsSetting = "HAMR_CUDA_KERNELS"
 //
 //go:embed kernels/kernels.ptx
 var kernelText []byte
+
+// entry begins each kernel in kernelText.
+const entry = ".visible .entry "
+
+// textOf is the text of one kernel, with what comes before all of them. Where the driver's cache has none of them, as in
+// a new container, it takes 0.7 s to compile all on an H200, 0.04 s hamr_copy and 0.18 s hamr_convert (2026-11-28).
+func textOf(name string) []byte {
+	head, _, _ := bytes.Cut(kernelText, []byte(entry))
+	_, kernel, _ := bytes.Cut(kernelText, []byte(entry+name+"("))
+	kernel, _, _ = bytes.Cut(kernel, []byte(entry))
+	return slices.Concat(head, []byte(entry+name+"("), kernel)
+}
 
 // KernelSources are the kernels as C++, for compilers at run time: kernels/kernels.cu and its headers.
 //

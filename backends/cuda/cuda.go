@@ -214,5 +214,5 @@ var ofCUDA = &Dialect{
 	CodeNames:    codeNames,
 	UnknownCode:  "CUDA_ERROR_",
 	UUIDText:     func(id backends.UUID) string { return "GPU-" + id.String() },
-	Kernels:      func(dl.Library) ([]byte, error) { return kernelText, nil },
+	Kernels:      func(_ dl.Library, name string) ([]byte, bool, error) { return textOf(name), false, nil },
 }

@@ -128,8 +128,8 @@ func (b *contextFloor) lacks(d *device, what string, a backends.Allocator) error
 // may take seconds to compile.
 type kernels struct {
 	mu        sync.Mutex // of what follows
-	module    uintptr
-	failure   error // of loading: it is not tried again
+	modules   map[string]uintptr // by kernel; that of "" has all
+	failure   error              // of loading: it is not tried again
 	functions map[string]uintptr
 }
 

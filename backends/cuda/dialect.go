@@ -56,9 +56,9 @@ type Dialect struct {
 	// FreesForOne says that freeing page-locked memory waits for the current device alone.
 	FreesForOne bool
 
-	// Kernels returns what the library loads the kernels from, for the thread's current device; nil where
-	// there are none.
-	Kernels func(library dl.Library) ([]byte, error)
+	// Kernels returns what the library loads a kernel from, for the thread's current device; nil where
+	// there is none. Whole says that it has all kernels.
+	Kernels func(library dl.Library, name string) (code []byte, whole bool, err error)
 	// Compile is Backend.Compile, with the thread's current device that of the source. Nil is NVRTC's.
 	Compile func(library dl.Library, source backends.CodeSource) (backends.Code, error)
 }

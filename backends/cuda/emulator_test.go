@@ -251,8 +251,8 @@ func (r *rig) close(t testing.TB, d *device) {
 	if pool := d.pool.Load(); pool != 0 {
 		assert.NoError(t, r.call(r.driver.MemPoolDestroy, pool))
 	}
-	if d.kernels.module != 0 {
-		assert.NoError(t, r.call(r.foreign.ModuleUnload, d.kernels.module))
+	for _, module := range d.kernels.modules {
+		assert.NoError(t, r.call(r.foreign.ModuleUnload, module))
 	}
 	v.leave()
 	assert.NoError(t, r.call(r.foreign.CtxRelease, uintptr(d.handle)))

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"errors"
 	"unsafe"
 
@@ -11,7 +12,7 @@ import (
 // time, so that all end together.
 const blocksOnMultiprocessor = 32
 
-// kernel returns the function of that name from the kernels, which are loaded into
+// kernel returns the function of that name from the kernels. It is loaded into
 // the device's primary context at its first use. A failure to load is remembered,
 // unless it may pass: compiling again would take as long and fail again.
 func (b *contextFloor) kernel(device int, name string) (uintptr, error) {
@@ -37,17 +38,20 @@ func (b *contextFloor) kernel(device int, name string) (uintptr, error) {
 		return 0, err
 	}
 	defer v.leave()
-	if k.module == 0 {
-		if k.module, err = v.loadModule(); err != nil {
+	if k.functions == nil {
+		k.functions, k.modules = map[string]uintptr{}, map[string]uintptr{}
+	}
+	module := cmp.Or(k.modules[""], k.modules[name])
+	if module == 0 {
+		if module, err = v.loadModule(k, name); err != nil {
 			if !passes(err) {
 				k.failure = err
 			}
 			return 0, err
 		}
-		k.functions = map[string]uintptr{}
 	}
 	text := append([]byte(name), 0)
-	if err := b.callWithPointers(b.driver.ModuleGetFunction, v.slot(0), k.module,
+	if err := b.callWithPointers(b.driver.ModuleGetFunction, v.slot(0), module,
 		uintptr(unsafe.Pointer(unsafe.SliceData(text)))); err != nil {
 		return 0, err
 	}
@@ -63,8 +67,9 @@ func passes(err error) bool {
 		failed.Code >= firstOfCapture && failed.Code <= lastOfCapture)
 }
 
-func (v *visit) loadModule() (uintptr, error) {
-	text, err := v.b.dialect.Kernels(v.b.library)
+// loadModule loads the module that has a kernel. k.mu is held.
+func (v *visit) loadModule(k *kernels, name string) (uintptr, error) {
+	text, whole, err := v.b.dialect.Kernels(v.b.library, name)
 	if err != nil {
 		return 0, err
 	}
@@ -74,7 +79,14 @@ func (v *visit) loadModule() (uintptr, error) {
 	// The driver takes text that ends with a zero.
 	text = append(text[:len(text):len(text)], 0)
 	err = v.b.callWithPointers(v.b.driver.ModuleLoadData, v.slot(0), uintptr(unsafe.Pointer(unsafe.SliceData(text))))
-	return uintptr(v.out[0]), err
+	if err != nil {
+		return 0, err
+	}
+	if whole {
+		name = ""
+	}
+	k.modules[name] = uintptr(v.out[0])
+	return k.modules[name], nil
 }
 
 // runsKernels reports whether launch takes a stream.

@@ -1,8 +1,11 @@
 package cuda
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,6 +51,26 @@ func TestALoadingFailureThatPassesIsNotRemembered(t *testing.T) {
 			require.NoError(t, r.Synchronize(0, 0))
 		})
 	}
+}
+
+// A driver compiles what is used, and each kernel once.
+func TestEachKernelIsLoadedAlone(t *testing.T) {
+	r := emulate(t, nil)
+	b := r.reserve(t, backends.CUDA, 0, 3000, 0)
+	dst, src := swap(r, b)
+	for _, names := range [][]string{{convertKernel}, {convertKernel, fillKernel}} {
+		require.NoError(t, r.Convert(dst, src, 0))
+		if len(names) > 1 {
+			require.NoError(t, r.fillByKernel(b.Region, []byte("abc"), 10, 0))
+		}
+		assert.ElementsMatch(t, names, slices.Collect(maps.Keys(r.devices[0].kernels.modules)))
+		assert.Equal(t, len(names), r.calls("cuModuleLoadData"))
+	}
+	for _, name := range []string{convertKernel, fillKernel} {
+		assert.Equal(t, 1, bytes.Count(textOf(name), []byte(entry)))
+		assert.Contains(t, string(textOf(name)), entry+name+"(")
+	}
+	require.NoError(t, r.Synchronize(0, 0))
 }
 
 // A driver takes seconds to compile kernels.

@@ -74,7 +74,10 @@ var dialect = &cuda.Dialect{
 	EndsWork:     true,
 	ForgetsForks: true,
 	FreesForOne:  true,
-	Kernels:      func(library dl.Library) ([]byte, error) { return compile(library) },
+	Kernels: func(library dl.Library, _ string) ([]byte, bool, error) {
+		code, err := compile(library)
+		return code, true, err
+	},
 	Compile:      compileForUser,
 }
 
