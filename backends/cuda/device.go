@@ -127,7 +127,7 @@ func (b *contextFloor) lacks(d *device, what string, a backends.Allocator) error
 // kernels are those that are loaded into a device's primary context. They have a lock of their own, since the driver
 // may take seconds to compile.
 type kernels struct {
-	mu        sync.Mutex // of what follows
+	mu        sync.Mutex         // of what follows
 	modules   map[string]uintptr // by kernel; that of "" has all
 	failure   error              // of loading: it is not tried again
 	functions map[string]uintptr

@@ -78,7 +78,7 @@ var dialect = &cuda.Dialect{
 		code, err := compile(library)
 		return code, true, err
 	},
-	Compile:      compileForUser,
+	Compile: compileForUser,
 }
 
 // New returns the backend of the allocators HIP, HIPAsync, HIPUnified and HIPHost. Probe reads the
