@@ -15,15 +15,13 @@ from .._buffer.buffers import Buffer, buffer
 from .._buffer.many import shared
 from .arguments import json_of, text_of
 from .description import GROUP
-from .groups import BYTES, Group, places
+from .groups import ALIGNMENT, BYTES, Group, places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-#: Bytes: each array begins at a multiple, which suits vector loads of every device.
-ALIGNMENT = 256
 #: Bytes that are copied between two steps of a progress bar, and so much more as an array has.
 SHARE = 256 << 20
 #: Dictionaries, lists and tuples in each other.

@@ -146,6 +146,7 @@ class Grouping:
         *,
         name: str | None = None,
         only: Iterable[str] | None = None,
+        private: bool = False,
         device: Device | None = None,
         wait: bool = False,
         timeout: float | None = None,
@@ -155,11 +156,14 @@ class Grouping:
         The first argument is an id, or a name that has not the form of one. ``only`` are paths of
         what is wanted, or their beginnings up to a dot: ``["layers.0"]``. Of dictionaries the rest
         is left out; in lists and tuples it is None. With ``allocator`` or ``device`` all elements
-        are copied there at once, and can be written to. ``wait`` and ``timeout`` are as in ``get``.
+        are copied there at once, unless they are there. ``private`` copies what is wanted, and
+        nothing else, to memory of this process beside it, which can be written to. ``wait`` and
+        ``timeout`` are as in ``get``.
 
         ValueError if the object is no group, or if nothing has one of the paths.
         """
         wanted, wait = paths_of(only), flag_of("wait", wait)
+        private = flag_of("private", private)
         until = until_of(timeout_of(timeout))
         if id is not None and name is None and not is_id(id):
             id, name = None, id
@@ -171,4 +175,5 @@ class Grouping:
         if wait:
             self._found(known, False, True, seconds_until(until))
         *_, told, _problem = _native.store_info(self._connected(), known)
-        return read(known, lambda: self.get(known, allocator, device=device), told, wanted)
+        found = lambda: self.get(known, allocator, device=device)  # noqa: E731
+        return read(known, found, told, wanted, private)

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 
 import hamr._native as _native
 
-from .._base.allocator import Allocator
+from .._base.allocator import Allocator, Transfer
 from .._base.element import element_of
 from .._buffer.buffers import Buffer
+from . import libraries
 from .arguments import text_of
 from .description import group_of
 from .errors import StoreError
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from .ids import ObjectID
 
 BYTES = element_of("uint8")
+#: Bytes: each array begins at a multiple, which suits vector loads of every device.
+ALIGNMENT = 256
 
 
 class Group(Mapping[str, "Any"]):
@@ -67,6 +70,46 @@ class Group(Mapping[str, "Any"]):
     def items(self) -> Any:
         """Pairs of the paths and the arrays, in order."""
         return dict(p for p in _walk(self.tree) if isinstance(p[1], _native.Array)).items()
+
+    def numpy(self) -> Any:
+        """The structure with NumPy's arrays, read-only: in place, or copied from a device."""
+        return self._by(libraries.to_numpy())
+
+    def torch(self) -> Any:
+        """The structure with PyTorch's tensors, in place, on the device where the group is.
+
+        PyTorch has no read-only tensors. A write to one of these ends the process on the host, and
+        on a device it ends all of the process's work there. ``get_group`` with ``private`` gives a
+        copy that may be written to.
+        """
+        return self._by(libraries.to_torch())
+
+    def cupy(self) -> Any:
+        """The structure with CuPy's arrays: in place, or copied from the host to the device.
+
+        CuPy has no read-only arrays: as for ``torch``.
+        """
+        return self._by(libraries.to_cupy())
+
+    def jax(self) -> Any:
+        """The structure with JAX's arrays, in place, which JAX itself does not write to."""
+        return self._by(libraries.to_jax())
+
+    def _by(self, convert: Callable[[Buffer], Any]) -> Any:
+        def each(node: Any, path: str | None) -> Any:
+            parts = _parts(node)
+            if parts is not None:
+                made = [(key, each(value, _under(path, key))) for key, value in parts]
+                return dict(made) if isinstance(node, dict) else type(node)(v for _, v in made)
+            if not isinstance(node, Buffer):
+                return node
+            try:
+                return convert(node)
+            except Exception as error:
+                error.add_note(f"It is the array {path!r} of the group {self.id}.")
+                raise
+
+        return each(self.tree, None)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -163,15 +206,17 @@ class Directory:
         """The error for a directory that a client of hamr did not write."""
         return StoreError(f"object {self.id} is a group that cannot be read: {error!r}")
 
-    def group(self, whole: Buffer, metadata: Any, only: tuple[str, ...] | None) -> Group:
+    def group(
+        self, whole: Buffer, metadata: Any, only: tuple[str, ...] | None, private: bool
+    ) -> Group:
         """The group of the object's elements, or the part of it that was asked for."""
         try:
             rows, tree = self.rows, self.tree
             if only is None:
-                arrays: Any = _native.views(Buffer, whole, rows, self.elements)
+                arrays: Any = self._arrays(whole, rows, private)
             else:
                 tree, numbers = self._part(only)
-                made = _native.views(Buffer, whole, [rows[i] for i in numbers], self.elements)
+                made = self._arrays(whole, [rows[i] for i in numbers], private)
                 arrays = dict(zip(numbers, made, strict=True))
                 paths = {path for path, _ in places(tree)}
                 self.metadata = {p: v for p, v in self.metadata.items() if p in paths}
@@ -180,6 +225,24 @@ class Directory:
             if isinstance(error, _NotThere):
                 raise ValueError(str(error)) from None
             raise self.unreadable(error) from None
+
+    def _arrays(self, whole: Buffer, rows: list[list[int]], private: bool) -> list[Buffer]:
+        """Arrays in place, or in one piece of new memory on the same device or the host."""
+        made = _native.views(Buffer, whole, rows, self.elements)
+        if not private:
+            return made
+        places: dict[int, int] = {}
+        end = 0
+        for row, each in zip(rows, made, strict=True):
+            if each.nbytes and row[0] not in places:
+                places[row[0]] = end
+                end = -(-(end + each.nbytes) // ALIGNMENT) * ALIGNMENT
+        allocator = Allocator.malloc if whole._host else whole._allocator
+        new = Buffer(end, "uint8", allocator, device=None if whole._host else whole.device)
+        rows = [[places.get(at, 0), *rest] for at, *rest in rows]
+        copies = _native.views(Buffer, new, rows, self.elements)
+        _native.copy_many([*copies], [*made], None, None, Transfer.sync)
+        return copies
 
     def _part(self, only: tuple[str, ...]) -> tuple[Any, list[int]]:
         """The part of the tree that lies under some paths, and the numbers of its arrays."""
@@ -237,7 +300,11 @@ def _decoded(node: Any, arrays: Any) -> Any:
 
 
 def read(
-    id: ObjectID, found: Callable[[], Buffer], told: str | None, only: tuple[str, ...] | None
+    id: ObjectID,
+    found: Callable[[], Buffer],
+    told: str | None,
+    only: tuple[str, ...] | None,
+    private: bool,
 ) -> Group:
     """The group of an object, of which its metadata are told."""
     described = None if told is None else json.loads(told)
@@ -253,4 +320,4 @@ def read(
     if not text._host:
         text = _native.copy(_native.Array, text, Allocator.malloc, -1, BYTES)
     directory = Directory(id, _native.bytes_of(text))
-    return directory.group(whole, described.get("metadata"), only)
+    return directory.group(whole, described.get("metadata"), only, private)
