@@ -33,7 +33,30 @@ func (c *Client) Create(ctx context.Context, what Description) (*Builder, error)
 	if err := request.of(c, what); err != nil {
 		return nil, err
 	}
-	err := c.call(ctx, asking.Call{
+	if err := c.call(ctx, b.creating(&request)); err != nil {
+		return nil, err
+	}
+	if request.isOnDevice() {
+		attach, err := b.attaching(&request)
+		if err == nil {
+			err = c.notMade(b.held, c.call(ctx, attach))
+		}
+		if err != nil {
+			c.abandon(b.held)
+			return nil, err
+		}
+	}
+	if err := b.finish(); err != nil {
+		c.abandon(b.held)
+		return nil, err
+	}
+	return b, nil
+}
+
+// creating is the request for the object.
+func (b *Builder) creating(request *creation) asking.Call {
+	c := b.client
+	return asking.Call{
 		Operation: protocol.OpCreate,
 		Build:     request.encode,
 		Take: func(d *protocol.Decoder, descriptors []int) error {
@@ -56,22 +79,14 @@ func (c *Client) Create(ctx context.Context, what Description) (*Builder, error)
 			return nil
 		},
 		Undo: func(told bool) { c.unmake(b.held, told) },
-	})
-	if err != nil {
-		return nil, err
 	}
-	if request.device != (backends.UUID{}) && request.bytes > 0 {
-		if err := b.attach(ctx, what, request.charge); err != nil {
-			c.abandon(b.held)
-			return nil, err
-		}
-	}
+}
+
+// finish makes the array of an object whose memory is mapped.
+func (b *Builder) finish() (err error) {
 	wire.Crash("client-mapped")
-	if b.array, err = c.array(b.held, false); err != nil {
-		c.abandon(b.held)
-		return nil, err
-	}
-	return b, nil
+	b.array, err = b.client.array(b.held, false)
+	return err
 }
 
 // creation is a checked request to make an object.
@@ -123,6 +138,9 @@ func (r *creation) of(c *Client, what Description) (err error) {
 	return nil
 }
 
+// isOnDevice reports whether the maker has to make the memory, and the server to be told of it.
+func (r *creation) isOnDevice() bool { return r.device != (backends.UUID{}) && r.bytes > 0 }
+
 func (r *creation) encode(e *protocol.Encoder) {
 	e.U8(r.flags)
 	e.ID(ID(r.device))
@@ -155,19 +173,19 @@ func (r *creation) decode(d *protocol.Decoder, descriptors []int) (h *held, p pl
 	return h, p, nil
 }
 
-// attach makes a device's memory and has the server keep it.
-func (b *Builder) attach(ctx context.Context, what Description, size int64) error {
-	c, id := b.client, b.held.info.ID
-	memory, descriptor, err := c.runtime.NewShared(what.Allocator, what.Device, int(size))
+// attaching makes a device's memory. The request has the server keep it.
+func (b *Builder) attaching(r *creation) (asking.Call, error) {
+	id := b.held.info.ID
+	memory, descriptor, err := b.client.runtime.NewShared(r.what.Allocator, r.what.Device, int(r.charge))
 	if err != nil {
-		return err
+		return asking.Call{}, err
 	}
-	b.held.mapping = &mapping{id: id, memory: memory, descriptor: descriptor, size: size, users: 1}
-	return c.notMade(b.held, c.call(ctx, asking.Call{
+	b.held.mapping = &mapping{id: id, memory: memory, descriptor: descriptor, size: r.charge, users: 1}
+	return asking.Call{
 		Operation:   protocol.OpAttach,
 		Build:       func(e *protocol.Encoder) { e.ID(id) },
 		Descriptors: []int{descriptor},
-	}))
+	}, nil
 }
 
 // onDevice reports whether memory of an allocator is a device's, and refuses what is neither that

@@ -34,6 +34,46 @@ func (c *Client) Delete(ctx context.Context, id ID, force bool) error {
 	}, (*held).gone)
 }
 
+// DeleteMany is Delete of all the objects or, after an error, of none.
+func (c *Client) DeleteMany(ctx context.Context, ids []ID, force bool) error {
+	if len(ids) > mostWait {
+		return &ArgumentError{Argument: "ids", Value: fmt.Sprint(len(ids)), Accepted: fmt.Sprintf("at most %d", mostWait)}
+	}
+	if len(ids) == 0 {
+		return c.isNone()
+	}
+	wire.Crash("client-deleting")
+	err := c.call(ctx, asking.Call{
+		Operation: protocol.OpDelete,
+		Finds:     true,
+		Build: func(e *protocol.Encoder) {
+			e.ID(ids[0])
+			e.Flag(force)
+			for _, id := range ids[1:] {
+				e.ID(id)
+			}
+		},
+		Read: func(*protocol.Decoder) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			for _, id := range ids {
+				if h := c.held[id]; h != nil {
+					h.gone()
+				}
+			}
+		},
+	})
+	var absent *NotFoundError
+	var unsealed *NotSealedError
+	switch {
+	case errors.As(err, &absent):
+		err = &ItemError{Index: slices.Index(ids, absent.ID), Err: err}
+	case errors.As(err, &unsealed):
+		err = &ItemError{Index: slices.Index(ids, unsealed.ID), Err: err}
+	}
+	return err
+}
+
 // Discard deletes an object that nobody is to know of. It waits for no answer.
 func (c *Client) Discard(id ID) {
 	c.tellLater(func() { c.deletes = append(c.deletes, id) })
@@ -51,11 +91,15 @@ func (c *Client) PutName(ctx context.Context, name string, id ID, replace bool) 
 	if err := checkName(name); err != nil {
 		return err
 	}
-	return c.call(ctx, asking.Call{
+	return c.call(ctx, naming(name, id, replace))
+}
+
+func naming(name string, id ID, replace bool) asking.Call {
+	return asking.Call{
 		Operation: protocol.OpPutName,
 		Finds:     true,
 		Build:     func(e *protocol.Encoder) { e.Text(name); e.ID(id); e.Flag(replace) },
-	})
+	}
 }
 
 // GetName returns the object that has a name; with wait, when there is one, or ctx has ended.
@@ -85,6 +129,26 @@ func (c *Client) GetName(ctx context.Context, name string, wait bool) (id ID, er
 		err = context.DeadlineExceeded // the server has waited for as long
 	}
 	return id, err
+}
+
+// GetNames returns the objects that have some names.
+func (c *Client) GetNames(ctx context.Context, names []string) ([]ID, error) {
+	ids, calls := make([]ID, len(names)), make([]asking.Call, len(names))
+	for i, name := range names {
+		if err := checkName(name); err != nil {
+			return nil, &ItemError{Index: i, Err: err}
+		}
+		calls[i] = asking.Call{
+			Operation: protocol.OpGetName,
+			Finds:     true,
+			Build:     func(e *protocol.Encoder) { e.Text(name); e.U64(0) },
+			Read:      func(d *protocol.Decoder) { ids[i] = d.ID() },
+		}
+	}
+	if err := c.callAll(ctx, calls, make([]bool, len(calls))); err != nil {
+		return nil, err
+	}
+	return ids, nil
 }
 
 // DropName takes a name away.

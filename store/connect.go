@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync/atomic"
 	"time"
@@ -120,6 +121,37 @@ func (c *Client) call(ctx context.Context, r asking.Call) error {
 	if err := c.isNone(); err != nil {
 		return err
 	}
+	return c.asked(ctx, r.Finds, func(ctx context.Context) error { return c.line.Exchange(ctx, r) })
+}
+
+// ItemError says at which place of those that a call was given something was wrong: Err.
+type ItemError struct {
+	Index int
+	Err   error
+}
+
+func (e *ItemError) Error() string { return fmt.Sprintf("item %d: %v", e.Index, e.Err) }
+
+// Unwrap returns what was wrong.
+func (e *ItemError) Unwrap() error { return e.Err }
+
+// callAll is call of many requests, several at a time; some of them may have succeeded after an error, which done says.
+func (c *Client) callAll(ctx context.Context, calls []asking.Call, done []bool) error {
+	if len(calls) == 0 {
+		return nil
+	}
+	return c.asked(ctx, calls[0].Finds, func(ctx context.Context) error {
+		at, err := c.line.ExchangeAll(ctx, calls, done)
+		if err == nil || ctx.Err() != nil || errors.As(err, new(*LostError)) || errors.Is(err, ErrClosed) {
+			return err
+		}
+		return &ItemError{Index: at, Err: err}
+	})
+}
+
+// asked has the turn for a request that finds objects or makes them, again where another client has still to tell of
+// them.
+func (c *Client) asked(ctx context.Context, finds bool, exchange func(context.Context) error) error {
 	ctx, end := c.limited(ctx)
 	defer end()
 	if err := ctx.Err(); err != nil {
@@ -131,9 +163,9 @@ func (c *Client) call(ctx context.Context, r asking.Call) error {
 		}
 		// Asked afterwards, it could be over, though the answer is of a moment before.
 		//mutate:replace what others have still to tell is not waited for
-		//mutate:with r.Finds => false
-		expecting := r.Finds && c.book >= 0 && book.IsExpecting(c.book)
-		err := c.line.Exchange(ctx, r)
+		//mutate:with finds && c.book => false && c.book
+		expecting := finds && c.book >= 0 && book.IsExpecting(c.book)
+		err := exchange(ctx)
 		c.give()
 		if !expecting || !isUnsure(err) {
 			return err

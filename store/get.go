@@ -41,74 +41,156 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 	if err := c.isNone(); err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	had := c.held[id]
-	if had != nil {
-		had.users++ // so that it stays mapped meanwhile
-	}
-	c.mu.Unlock()
-	var got *held
-	var writable bool
-	err := c.call(ctx, asking.Call{
-		Operation: protocol.OpGet,
-		Finds:     true,
-		Build: func(e *protocol.Encoder) {
-			e.ID(id)
-			var flags uint8
-			if unsafe {
-				flags |= protocol.FlagUnsafe
-			}
-			if had == nil {
-				flags |= protocol.FlagNeeded
-			}
-			e.U8(flags)
-		},
-		Take: func(d *protocol.Decoder, descriptors []int) (err error) {
-			bound := len(d.Rest) > 0 && d.Rest[0]&protocol.FlagSession != 0
-			info := protocol.DecodeInfo(d, id)
-			p := decodePlace(d)
-			if err = d.Done(); err == nil {
-				err = c.check(p, info.Bytes, descriptors)
-			}
-			if wire.RanOut(err) {
-				//mutate:remove a client that cannot open a descriptor keeps the lease
-				c.giveBack(id, p)
-				return err
-			}
-			if err != nil {
-				wire.CloseAll(descriptors)
-				return err
-			}
-			wire.Crash("client-got")
-			writable = !info.Sealed && p.where != protocol.InSlab
-			if got, err = c.hold(info, p, descriptors, writable); err != nil {
-				return err
-			}
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			got.bound = got.bound || bound
-			if got.mapping != nil && got.mapping.sealed {
-				writable, got.info.Sealed = false, true
-			}
-			return nil
-		},
-		Undo: func(told bool) {
-			if told {
-				c.dropUndone(got)
-			} else {
-				c.drop(got)
-			}
-		},
-	})
-	if had != nil {
-		err = c.notFound(had, err)
-		c.drop(had)
+	g := c.getting(id, unsafe)
+	err := c.call(ctx, g.request())
+	if g.had != nil {
+		err = c.notFound(g.had, err)
+		c.drop(g.had)
 	}
 	if err != nil {
 		return nil, err
 	}
 	wire.Crash("client-got-mapped")
-	return c.object(got, !writable)
+	return c.object(g.got, !g.writable)
+}
+
+// GetMany is Get of all the objects or, after an error, of none. It is quicker, as it does not wait for one object before
+// it asks for the next. An id may be given twice.
+func (c *Client) GetMany(ctx context.Context, ids []ID) ([]*Object, error) {
+	if err := c.isNone(); err != nil {
+		return nil, err
+	}
+	first := make(map[ID]int, len(ids)) // and where it is in gets
+	var gets []*getting
+	var calls []asking.Call
+	var positions []int
+	for i, id := range ids {
+		if _, twice := first[id]; twice {
+			continue
+		}
+		first[id] = len(gets)
+		g := c.getting(id, false)
+		gets, calls, positions = append(gets, g), append(calls, g.request()), append(positions, i)
+	}
+	done := make([]bool, len(calls))
+	err := c.callAll(ctx, calls, done)
+	item := (*ItemError)(nil)
+	if errors.As(err, &item) {
+		if had := gets[item.Index].had; had != nil {
+			item.Err = c.notFound(had, item.Err)
+		}
+		item.Index = positions[item.Index]
+	}
+	for _, g := range gets {
+		if g.had != nil {
+			c.drop(g.had)
+		}
+	}
+	defer func() {
+		for i, g := range gets {
+			if done[i] {
+				c.drop(g.got) // each Object has a use of its own
+			}
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	wire.Crash("client-got-mapped")
+	objects := make([]*Object, 0, len(ids))
+	for i, id := range ids {
+		g := gets[first[id]]
+		c.mu.Lock()
+		g.got.users++
+		c.mu.Unlock()
+		o, err := c.object(g.got, true)
+		if err != nil {
+			for _, o := range objects {
+				_ = o.Release()
+			}
+			return nil, &ItemError{Index: i, Err: err}
+		}
+		objects = append(objects, o)
+	}
+	return objects, nil
+}
+
+// getting is a request for an object.
+type getting struct {
+	client   *Client
+	id       ID
+	unsafe   bool
+	had      *held // what this client had of it, which stays mapped meanwhile
+	got      *held
+	writable bool
+}
+
+func (c *Client) getting(id ID, unsafe bool) *getting {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	had := c.held[id]
+	if had != nil {
+		had.users++
+	}
+	return &getting{client: c, id: id, unsafe: unsafe, had: had}
+}
+
+func (g *getting) request() asking.Call {
+	return asking.Call{
+		Operation: protocol.OpGet,
+		Finds:     true,
+		Build: func(e *protocol.Encoder) {
+			e.ID(g.id)
+			var flags uint8
+			if g.unsafe {
+				flags |= protocol.FlagUnsafe
+			}
+			if g.had == nil {
+				flags |= protocol.FlagNeeded
+			}
+			e.U8(flags)
+		},
+		Take: g.take,
+		Undo: func(told bool) {
+			if told {
+				g.client.dropUndone(g.got)
+			} else {
+				g.client.drop(g.got)
+			}
+		},
+	}
+}
+
+func (g *getting) take(d *protocol.Decoder, descriptors []int) error {
+	c := g.client
+	bound := len(d.Rest) > 0 && d.Rest[0]&protocol.FlagSession != 0
+	info := protocol.DecodeInfo(d, g.id)
+	p := decodePlace(d)
+	err := d.Done()
+	if err == nil {
+		err = c.check(p, info.Bytes, descriptors)
+	}
+	if wire.RanOut(err) {
+		//mutate:remove a client that cannot open a descriptor keeps the lease
+		c.giveBack(g.id, p)
+		return err
+	}
+	if err != nil {
+		wire.CloseAll(descriptors)
+		return err
+	}
+	wire.Crash("client-got")
+	g.writable = !info.Sealed && p.where != protocol.InSlab
+	if g.got, err = c.hold(info, p, descriptors, g.writable); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g.got.bound = g.got.bound || bound
+	if g.got.mapping != nil && g.got.mapping.sealed {
+		g.writable, g.got.info.Sealed = false, true
+	}
+	return nil
 }
 
 // hold counts a lease that the server has given, and a use of it.

@@ -124,7 +124,9 @@ func (m *model) step() {
 	absent := func(err error) {
 		require.ErrorAs(m.t, err, new(*NotFoundError))
 	}
-	switch m.random.IntN(14) {
+	switch m.random.IntN(16) {
+	case 14, 15:
+		m.stepMany(at)
 	case 0, 1, 2:
 		sizes := []int{0, 1, 64, 65, 1000, 5000, 50_000, protocol.LargeFrom - 1, protocol.LargeFrom, 100_000, 300_000}
 		what := bytesOf(sizes[m.random.IntN(len(sizes))])

@@ -95,7 +95,7 @@ func TestAnUndoneRequestTellsOfNoSlabs(t *testing.T) {
 	_, err = reader.line.Await(background, exists)
 	require.NoError(t, err)
 	require.NoError(t, second.Delete(background, x, false)) // the slab goes
-	require.True(t, reader.line.Undo())
+	require.True(t, reader.line.Undo(1))
 	reader.give()
 	for range 5 {
 		_, err = reader.Statistics(background)

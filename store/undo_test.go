@@ -41,6 +41,13 @@ func TestWhatNobodyWaitsForIsUndoneWithoutAnotherCall(t *testing.T) {
 		"get a small one": func(t *testing.T, c *Client) func(ctx context.Context) error {
 			return func(ctx context.Context) error { _, err := c.Get(ctx, small, GetOptions{}); return err }
 		},
+		"put many": func(t *testing.T, c *Client) func(ctx context.Context) error {
+			list := newObjects(t, r, 30, true)
+			return func(ctx context.Context) error { _, err := c.PutMany(ctx, list); return err }
+		},
+		"get many": func(t *testing.T, c *Client) func(ctx context.Context) error {
+			return func(ctx context.Context) error { _, err := c.GetMany(ctx, []ID{large, small, large}); return err }
+		},
 		"seal": func(t *testing.T, c *Client) func(ctx context.Context) error {
 			b, err := c.Create(background, bytesOf(70_000))
 			require.NoError(t, err)

@@ -101,7 +101,7 @@ func work(c *Client, random *rand.Rand, kept *[]*Object) error {
 		}
 		return nil
 	}
-	switch random.IntN(4) {
+	switch random.IntN(7) {
 	case 0, 1:
 		value := byte(random.IntN(256))
 		what := bytesOf([]int{10, 1000, 30_000, 100_000, 400_000}[random.IntN(5)])
@@ -144,6 +144,8 @@ func work(c *Client, random *rand.Rand, kept *[]*Object) error {
 			return err
 		}
 		return keep(o)
+	case 3, 4, 5:
+		return workMany(c, random, some, keep)
 	}
 	id, err := some()
 	if err != nil {

@@ -25,7 +25,8 @@ type Call struct {
 	Take func(d *protocol.Decoder, descriptors []int) error
 	// Undo gives back what was read after the context had ended, and what the server has given unless it was told.
 	Undo func(told bool)
-	told bool // that the request is undone
+	told bool        // that the request is undone
+	over func(error) // is told what the request has led to, of several that are under way
 }
 
 // Line is a connection, on which one request is under way at a time: its owner sees to that.
@@ -160,7 +161,7 @@ func (l *Line) Order(e *protocol.Encoder, operation uint16, ids []protocol.ID) (
 func (l *Line) AwaitOrUndo(ctx context.Context, r Call) error {
 	waits, err := l.Await(ctx, r)
 	if waits {
-		r.told = r.Undo != nil && l.Undo()
+		r.told = r.Undo != nil && l.Undo(l.request)
 		//mutate:remove a reply that nobody waits for any more is nobody's
 		l.owe(l.request, r)
 	}
@@ -177,14 +178,14 @@ func (l *Line) Await(ctx context.Context, r Call) (waits bool, err error) {
 	}
 }
 
-// Undo asks the server to undo the last request, and reports whether it could.
-func (l *Line) Undo() bool {
+// Undo asks the server to undo a request of late, and reports whether it could.
+func (l *Line) Undo(request uint64) bool {
 	if !l.Undoes {
 		return false
 	}
 	l.out.Bytes = l.out.Bytes[:0]
 	at := l.out.Begin(protocol.OpUndo, 0, 0)
-	l.out.U64(l.request)
+	l.out.U64(request)
 	l.out.End(at)
 	return wire.SendTo(l.Socket.Descriptor, l.out.Bytes, nil, unix.MSG_DONTWAIT) == nil
 }
@@ -263,23 +264,27 @@ func (l *Line) sort(packet []byte, descriptors []int, r Call) (mine bool, err er
 			}
 			continue
 		}
-		if mine = f.Request == l.request; !mine {
-			var known bool
-			if r, known = l.abandoned[f.Request]; !known {
-				wire.CloseAll(descriptors)
-				problem := fmt.Sprintf("a reply to request %d, of %d", f.Request, l.request)
-				return false, &protocol.ProtocolError{Problem: problem}
-			}
+		if other, known := l.abandoned[f.Request]; known {
+			r = other
 			delete(l.abandoned, f.Request)
 			l.owed -= r.room()
+		} else if mine = f.Request == l.request; !mine {
+			wire.CloseAll(descriptors)
+			problem := fmt.Sprintf("a reply to request %d, of %d", f.Request, l.request)
+			return false, &protocol.ProtocolError{Problem: problem}
 		}
 		l.Undone = !mine && r.told
 		err := settle(f, descriptors, r)
 		descriptors = nil
-		if mine {
+		switch {
+		case mine:
 			return true, err
-		}
-		if err == nil && r.Undo != nil {
+		case r.over != nil:
+			r.over(err)
+			if errors.As(err, new(*protocol.ProtocolError)) {
+				return false, err
+			}
+		case err == nil && r.Undo != nil:
 			r.Undo(r.told)
 		}
 	}

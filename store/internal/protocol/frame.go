@@ -14,6 +14,7 @@ const (
 	MostDescriptors = 4
 	MostMetadata    = 32 << 10 // unless ServerOptions say otherwise, and never more than 48 KiB
 	MostName        = 255
+	MostUndone      = 8 // requests of late that can be undone
 )
 
 // The operations: numbers are part of the wire format. A request and its reply have the same one.

@@ -132,7 +132,7 @@ func (c *conversation) answer(f protocol.Frame, last bool) error {
 	}
 	at := c.out.Begin(f.Operation, protocol.StatusDone, f.Request)
 	if f.IsAnswered() {
-		c.last = undoable{request: f.Request, operation: f.Operation}
+		c.begin(f)
 	}
 	s.lock.Stall = c.stall
 	var err error

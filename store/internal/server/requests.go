@@ -21,8 +21,10 @@ type conversation struct {
 	stall       func()           // lets other requests be answered; nil where there are none
 	session     *objects.Session // nil before the greeting
 	greeted     bool
-	sealed      bool // a request has sealed an object
-	last        undoable
+	sealed      bool      // a request has sealed an object
+	last        *undoable // of recent
+	recent      [protocol.MostUndone]undoable
+	requests    int
 	process     int // as the kernel says
 	in          protocol.Decoder
 	out         protocol.Encoder
@@ -32,8 +34,8 @@ type conversation struct {
 	numbers     []int
 }
 
-// undoable is what a connection's last request has done. Its client can have it undone: it may end before it has the
-// answer.
+// undoable is what one of a connection's last requests has done. Its client can have it undone: it may end before it has
+// the answer.
 type undoable struct {
 	request   uint64
 	operation uint16
@@ -354,37 +356,61 @@ func (c *conversation) abort(d *protocol.Decoder, _ *protocol.Encoder) error {
 }
 
 func (c *conversation) delete(d *protocol.Decoder, _ *protocol.Encoder) error {
-	id, force := d.ID(), d.Flag()
-	o, err := found(d, id, c.server.table.Find)
-	if err != nil {
+	ids, force := []protocol.ID{d.ID()}, d.Flag()
+	for len(d.Rest) > 0 && d.Broken == "" {
+		ids = append(ids, d.ID())
+	}
+	if err := d.Done(); err != nil {
 		return err
 	}
-	if !o.Sealed && o.Owner != c.session && !force {
-		return &protocol.NotSealedError{ID: id}
+	list := make([]*objects.Object, len(ids))
+	for i, id := range ids {
+		o, err := c.server.table.Find(id)
+		if err != nil {
+			return err
+		}
+		if !o.Sealed && o.Owner != c.session && !force {
+			return &protocol.NotSealedError{ID: id}
+		}
+		list[i] = o
 	}
-	c.server.table.Remove(o, force, protocol.Deleted)
-	wire.Crash("server-deleted")
+	for _, o := range list {
+		if !o.Deleted { // it may be named twice
+			c.server.table.Remove(o, force, protocol.Deleted)
+		}
+		wire.Crash("server-deleted")
+	}
 	return nil
 }
 
-// undo undoes the last request, if it is the one that is named and has done something.
+// begin remembers a request, so that it can be undone.
+func (c *conversation) begin(f protocol.Frame) {
+	c.last = &c.recent[c.requests%len(c.recent)]
+	c.requests++
+	*c.last = undoable{request: f.Request, operation: f.Operation}
+}
+
+// undo undoes the request that is named, if it is one of the last and has done something.
 func (c *conversation) undo(d *protocol.Decoder, _ *protocol.Encoder) error {
 	request := d.U64()
 	if err := d.Done(); err != nil {
 		return err
 	}
-	o := c.last.object
-	//mutate:replace what nobody waits for is not undone
-	//mutate:with c.last.request != request => c.last.request == request
-	if o == nil || c.last.request != request {
-		return errLater
-	}
-	c.last.object = nil
-	if c.last.operation != protocol.OpGet && !o.Deleted {
-		c.server.table.Remove(o, false, protocol.Deleted)
-	}
-	if c.last.operation != protocol.OpSeal {
-		c.server.table.Release(c.session, o.ID, 1)
+	for i := range c.recent {
+		done := &c.recent[i]
+		o := done.object
+		//mutate:replace what nobody waits for is not undone
+		//mutate:with done.request != request => done.request == request
+		if o == nil || done.request != request {
+			continue
+		}
+		done.object = nil
+		if done.operation != protocol.OpGet && !o.Deleted {
+			c.server.table.Remove(o, false, protocol.Deleted)
+		}
+		if done.operation != protocol.OpSeal {
+			c.server.table.Release(c.session, o.ID, 1)
+		}
 	}
 	return errLater
 }
