@@ -203,3 +203,48 @@ func helper(t testing.TB, arguments ...string) *exec.Cmd {
 	p.Stderr = os.Stderr
 	return p
 }
+
+// BenchmarkGetMany gets objects by one call, beside one call for each.
+func BenchmarkGetMany(b *testing.B) {
+	const count = 137
+	for name, size := range map[string]int{"1KiB": 1 << 10, "1MiB": 1 << 20} {
+		server := startServerProcess(b)
+		c, err := helperClient(server.Args[2])
+		require.NoError(b, err)
+		maker, err := helperClient(server.Args[2])
+		require.NoError(b, err)
+		var ids []ID
+		for i := range count {
+			ids = append(ids, makeObject(b, maker, bytesOf(size), byte(i)))
+		}
+		end := func(b *testing.B, objects []*Object) {
+			b.StopTimer()
+			for _, o := range objects {
+				require.NoError(b, o.Release())
+			}
+			_, err = c.Statistics(background)
+			require.NoError(b, err)
+			b.StartTimer()
+		}
+		b.Run(name+"/each", func(b *testing.B) {
+			for range b.N {
+				var objects []*Object
+				for _, id := range ids {
+					o, err := c.Get(background, id, GetOptions{})
+					require.NoError(b, err)
+					objects = append(objects, o)
+				}
+				end(b, objects)
+			}
+		})
+		b.Run(name+"/many", func(b *testing.B) {
+			for range b.N {
+				objects, err := c.GetMany(background, ids)
+				require.NoError(b, err)
+				end(b, objects)
+			}
+		})
+		require.NoError(b, c.Close())
+		require.NoError(b, maker.Close())
+	}
+}

@@ -54,8 +54,8 @@ func (c *Client) get(ctx context.Context, id ID, unsafe bool) (*Object, error) {
 	return c.object(g.got, !g.writable)
 }
 
-// GetMany is Get of all the objects or, after an error, of none. It is quicker, as it does not wait for one object before
-// it asks for the next. An id may be given twice.
+// GetMany is Get of all the objects or, after an error, of none. It is quicker, as it does not wait for one object
+// before it asks for the next. An id may be given twice.
 func (c *Client) GetMany(ctx context.Context, ids []ID) ([]*Object, error) {
 	if err := c.isNone(); err != nil {
 		return nil, err

@@ -272,8 +272,8 @@ func (m *model) stepMany(at int) {
 	}
 }
 
-// mayBeGone reports whether an error of many objects is that one was evicted, which it forgets, or that there is no room
-// to bring one back.
+// mayBeGone reports whether an error of many objects is that one was evicted, which it forgets, or that there is no
+// room to bring one back.
 func (m *model) mayBeGone(ids []ID, err error) bool {
 	var item *ItemError
 	require.ErrorAs(m.t, err, &item)

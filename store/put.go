@@ -69,7 +69,7 @@ type putting struct {
 	sealed  bool // likewise
 	forgone bool
 
-	builder *Builder // nil where the elements are written to the memory's file, which is mapped nowhere when it is sealed
+	builder *Builder // nil where the elements are written to the memory's file, which is then mapped nowhere
 	made    *held    // of the file
 	file    int      // or -1
 }
@@ -89,9 +89,8 @@ func (c *Client) putting(what NewObject) (*putting, error) {
 	if err := p.request.of(c, what.Description); err != nil {
 		return nil, err
 	}
-	toFile := what.Allocator.Kind() == backends.Pageable && layout.NBytes() >= protocol.LargeFrom && layout.ContiguousC() &&
-		p.source.Accessible(backends.SpaceHost)
-	if !toFile {
+	plain := layout.ContiguousC() && p.source.Accessible(backends.SpaceHost)
+	if !plain || what.Allocator.Kind() != backends.Pageable || layout.NBytes() < protocol.LargeFrom {
 		p.builder = &Builder{client: c}
 	}
 	return p, nil

@@ -103,6 +103,15 @@ typedef struct hamr_store_functions {
     /* HAMR_ALLOCATOR_ANY: where the elements are, if that can be shared. */
     hamr_error *(*put_object)(uint32_t how, uint64_t session, hamr_array *array, int32_t allocator, int32_t device,
                        uint32_t flags, const void *metadata, size_t bytes, hamr_store_id *id);
+    /* Of many objects at once, all or, after an error, none: those of ids or, where a name has text, of names, which
+     * are set in ids then. Each result has a token. */
+    hamr_error *(*get_objects)(uint32_t how, uint64_t session, int64_t n, const hamr_store_text *names,
+                               hamr_store_id *ids, hamr_array *const *results, uint64_t *tokens);
+    /* Likewise; names may be NULL. The first of ids is zero unless objects were made. */
+    hamr_error *(*put_objects)(uint32_t how, uint64_t session, int64_t n, hamr_array *const *arrays, int32_t allocator,
+                               int32_t device, uint32_t flags, const void *metadata, size_t bytes,
+                               const hamr_store_text *names, hamr_store_id *ids);
+    hamr_error *(*delete_objects)(uint32_t how, uint64_t session, const hamr_store_id *ids, int64_t n, int32_t force);
     /* Has an object deleted that nobody is to know of. It waits for nobody. */
     void (*discard_object)(uint64_t session, const hamr_store_id *id);
     hamr_error *(*delete_object)(uint32_t how, uint64_t session, const hamr_store_id *id, int32_t force);

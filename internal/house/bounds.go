@@ -9,10 +9,10 @@ import (
 // lines of the product. Each function is to cross one way.
 const (
 	mostInCircle                 = 6 // files of a package
-	mostWays                     = 204
+	mostWays                     = 207
 	mostReplies, goalReplies     = 0, 0
-	mostCrossing, goalCrossing   = 23060, 18000
-	mostProduct, goalProduct     = 116100, 93000
+	mostCrossing, goalCrossing   = 23390, 18000
+	mostProduct, goalProduct     = 117060, 93000
 	mostLong, goalLong           = 0, 0
 	mostLongFiles, goalLongFiles = 7, 0
 )

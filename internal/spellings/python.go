@@ -220,7 +220,7 @@ func setter(f function) (letters string, arguments, typed []string, ok bool) {
 			"hamr_store_text": {"s", "call->text", "str"}, "int32_t": {"o", "call->on", "bool"},
 			"int64_t": {"n", "call->number", "int"},
 		}[p.kind]
-		if !known || strings.Contains(letters, how[0]) {
+		if !known || strings.Contains(letters, how[0]) || p.name == "n" { // that of a list
 			return "", nil, nil, false
 		}
 		letters += how[0]

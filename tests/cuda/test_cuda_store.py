@@ -243,3 +243,57 @@ def test_what_a_process_that_was_killed_has_sealed_is_there(client, server, devi
         time.sleep(0.01)
     client.delete(sealed)
     assert used(client) == 0
+
+
+def test_many_objects_of_a_device_by_one_call(client, server, device):
+    given = [hamr.Buffer(n, "f4", device=device, fill=n) for n in (0, 3, 1000, 100_000)]
+    given.append(np.arange(5))
+    ids = client.put_many(given, names=["a", *[None] * 4])
+    with connect(server.path) as other:
+        found = other.get_many([*ids, "a", ids[2]])
+        for array, got in zip([*given, given[0], given[2]], found, strict=True):
+            expected = array if isinstance(array, np.ndarray) else array.get()
+            assert np.array_equal(got.get(), expected)
+            assert got.device == (-1 if not got.nbytes or isinstance(array, np.ndarray) else device)
+    client.delete_many(ids)
+    del found, got
+    while client.statistics()["leases"]:
+        time.sleep(0.01)
+    on_host = client.put_many(given, "malloc")
+    assert {found.device for found in client.get_many(on_host)} == {-1}
+    assert {found.device for found in client.get_many(on_host, device=device)[1:]} == {device}
+    client.delete_many(on_host)
+
+
+@pytest.mark.skipif(not driver.EMULATED, reason="needs the emulator")
+@pytest.mark.parametrize(
+    "call",
+    [
+        "cuMemCreate",
+        "cuMemExportToShareableHandle",
+        "cuMemImportFromShareableHandle",
+        "cuMemMap",
+        "cuMemSetAccess",
+    ],
+)
+def test_an_error_of_the_driver_leaves_none_of_many_objects(client, server, device, call):
+    given = [hamr.Buffer(1000, "f4", device=device, fill=n) for n in range(3)]
+    ids, failed = client.put_many(given), 0
+    with connect(server.path) as other:
+        for nth in range(1, 4):
+            for act in (
+                lambda: other.get_many(ids),
+                lambda: client.delete_many(other.put_many(given)),
+            ):
+                driver.emulator.fail(call, nth, 700)
+                try:
+                    act()
+                except hamr.DeviceError:
+                    failed += 1
+                finally:
+                    driver.emulator.stop_failing()
+                while client.statistics()["leases"] or client.statistics()["objects"] > 3:
+                    time.sleep(0.01)
+                assert client.statistics()["objects"] == 3
+        assert failed >= 3
+        assert [got.get()[9] for got in other.get_many(ids)] == [0, 1, 2]

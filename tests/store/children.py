@@ -115,7 +115,9 @@ def interrupted(path, what, id):
     builder = client.create(100_000) if what == "seal" else None
     calls = {
         "get": lambda: client.get(id),
+        "get_many": lambda: client.get_many([id] * 9),
         "create": lambda: client.create(100_000),
+        "put_many": lambda: client.put_many([np.ones(100_000)] * 9),
         "put": lambda: client.put(np.ones(100_000)),
         "seal": lambda: builder.seal(),
     }

@@ -154,6 +154,28 @@ def test_put_group(client, watcher):
     sweep_puts(client, watcher, lambda **arguments: client.put_group(arrays, **arguments))
 
 
+def test_put_many(client, watcher):
+    arrays = [np.arange(30), np.arange(30_000), np.arange(60)[::2]]
+
+    def put(**arguments):
+        client.delete_many(client.put_many(arrays, **arguments))
+
+    def nothing(step):
+        if len(list(watcher.list())) == 3:  # delete_many had the ids, and was interrupted
+            watcher.delete_many([info.id for info in watcher.list()])
+        figures_are(watcher, leases=0, objects=0, unsealed=0, names=0)(step)
+
+    sweep(put, nothing)
+    sweep(lambda: put(names=["a", None, "b"]), nothing)
+
+
+def test_get_many(client, watcher):
+    ids = client.put_many([np.arange(30), np.arange(30_000)], names=["a", None])
+    nothing = figures_are(watcher, leases=0, objects=2)
+    sweep(lambda: client.get_many([*ids, "a"]), nothing)
+    assert leases.find(client.get_many(ids)[1]) is not None
+
+
 def test_get_group(client, watcher):
     id = client.put_group({"a": [np.arange(30), 3]}, name="it")
     nothing = figures_are(watcher, leases=0, objects=1)

@@ -34,6 +34,8 @@ def interrupted(function):
         ("store_get", lambda c, id: lambda: c.get(id, wait=True)),
         ("store_create", lambda c, id: lambda: c.create(100)),
         ("store_put", lambda c, id: lambda: c.put(np.ones(100_000))),
+        ("store_get_many", lambda c, id: lambda: c.get_many([id])),
+        ("store_put_many", lambda c, id: lambda: c.put_many([np.ones(100_000), np.ones(2)])),
         ("store_seal", lambda c, id: c.create(100_000).seal),
         ("store_seal", lambda c, id: c.create(100).seal),
     ],
@@ -50,7 +52,7 @@ def test_a_reply_that_a_signal_takes(server, ctrl_c, monkeypatch, name, begin):
     wait_until(lambda: watching.statistics()["objects"] == 1)
 
 
-@pytest.mark.parametrize("what", ["get", "create", "put", "seal"])
+@pytest.mark.parametrize("what", ["get", "get_many", "create", "put", "put_many", "seal"])
 def test_a_program_that_ctrl_c_ends(server_process, what):
     """While the server stands still: what it does of the call later nobody is to have."""
     watching = connect(server_process.path)

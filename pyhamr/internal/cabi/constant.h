@@ -14,5 +14,6 @@ typedef const hamr_interface constant_interface;
 typedef hamr_array *const constant_array;
 typedef const hamr_store_id constant_id;
 typedef const hamr_store_options constant_options;
+typedef const hamr_store_text constant_text;
 
 #endif

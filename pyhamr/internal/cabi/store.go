@@ -87,6 +87,48 @@ func hamrPutObject(how C.uint32_t, session C.uint64_t, array *C.hamr_array, allo
 		setObject(id)))
 }
 
+// namesOf are n texts; none where there are none.
+func namesOf(names *C.constant_text, n C.int64_t) []string {
+	if names == nil {
+		return nil
+	}
+	list := make([]string, n)
+	for i, t := range unsafe.Slice((*C.hamr_store_text)(unsafe.Pointer(names)), n) {
+		list[i] = text(t)
+	}
+	return list
+}
+
+//export hamrGetObjects
+func hamrGetObjects(how C.uint32_t, session C.uint64_t, n C.int64_t, names *C.constant_text, ids *C.hamr_store_id,
+	results *C.constant_array, tokens *C.uint64_t) *C.hamr_error {
+	to, err := descriptors("results", results, n)
+	if err != nil {
+		return failure(err)
+	}
+	return failure(bridge.GetObjects(asking(how, session), namesOf(names, n), objects(ids, n), to,
+		unsafe.Slice(number(tokens), n)))
+}
+
+//export hamrPutObjects
+func hamrPutObjects(how C.uint32_t, session C.uint64_t, n C.int64_t, arrays *C.constant_array, allocator,
+	device C.int32_t, flags C.uint32_t, metadata *C.constant_void, bytes C.size_t, names *C.constant_text,
+	ids *C.hamr_store_id) *C.hamr_error {
+	from, err := descriptors("arrays", arrays, n)
+	if err != nil {
+		return failure(err)
+	}
+	return failure(bridge.PutObjects(asking(how, session), from, uint32(flags), copied(metadata, bytes),
+		backends.Allocator(allocator), int(device), namesOf(names, n), objects(ids, n)))
+}
+
+//export hamrDeleteObjects
+func hamrDeleteObjects(how C.uint32_t, session C.uint64_t, ids *C.constant_id, n C.int64_t,
+	force C.int32_t) *C.hamr_error {
+	wanted := slices.Clone(objects((*C.hamr_store_id)(unsafe.Pointer(ids)), n))
+	return failure(bridge.DeleteObjects(asking(how, session), wanted, force != 0))
+}
+
 //export hamrWaitForObjects
 func hamrWaitForObjects(how C.uint32_t, session C.uint64_t, ids *C.constant_id, n, count, milliseconds C.int64_t,
 	ready *C.hamr_store_id, found *C.int64_t) *C.hamr_error {

@@ -30,6 +30,7 @@ from .ids import ObjectID, id_of
 from .leases import Connection, Lease
 from .name_order import in_either_order
 from .patience import found_within, is_over, milliseconds_of, seconds_until, until_of
+from .several import Several, list_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _BESIDE = -1, -1
 _all: WeakSet[Client] = WeakSet()
 
 
-class Client(Grouping):
+class Client(Grouping, Several):
     """A connection to the store at ``path``; use ``connect``.
 
     Methods may be called from several threads, one after the other. Memory that ``get``, ``create``
@@ -303,9 +304,7 @@ class Client(Grouping):
         Returns those that are ready, and the others. After ``timeout`` seconds it returns even if
         fewer than ``count`` are ready. There may be up to 4,000 ids.
         """
-        if isinstance(ids, (str, bytes)) or not hasattr(type(ids), "__iter__"):
-            raise TypeError(f"ids is {ids!r}: accepted are several ids, as a list")
-        wanted = list(dict.fromkeys(map(id_of, ids)))
+        wanted = list(dict.fromkeys(map(id_of, list_of("ids", ids, "ids"))))
         most = len(wanted) if count is None else int_of("count", count)
         if not 0 <= most <= len(wanted):
             raise ValueError(f"count is {count}: accepted are 0 ... {len(wanted)}, as many as ids")

@@ -9,8 +9,8 @@ import (
 // MostAtOnce is how many requests of ExchangeAll are under way at most: the server remembers as many to undo them.
 const MostAtOnce = protocol.MostUndone
 
-// ExchangeAll makes those requests of which nothing is in done yet, in their order and several at a time, and notes there
-// which have succeeded. After one that fails it begins no other. The error is that of the request at.
+// ExchangeAll makes those requests that are not done yet, in their order and several at a time, and notes in done which
+// have succeeded. After one that fails it begins no other. The error is that of the request at.
 func (l *Line) ExchangeAll(ctx context.Context, calls []Call, done []bool) (at int, err error) {
 	if err := l.collect(ctx, 0); err != nil {
 		return 0, err
@@ -64,8 +64,10 @@ func (l *Line) ExchangeAll(ctx context.Context, calls []Call, done []bool) (at i
 func (l *Line) leave(waits map[uint64]int) {
 	for request := range waits {
 		r := l.abandoned[request]
-		//mutate:skip what several requests have led to is not undone
-		r.over, r.told = nil, r.Undo != nil && l.Undo(request)
+		r.over = nil
+		//mutate:replace what several requests have led to is not undone
+		//mutate:with l.Undo(request) => false
+		r.told = r.Undo != nil && l.Undo(request)
 		l.abandoned[request] = r
 	}
 }

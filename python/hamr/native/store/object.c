@@ -61,16 +61,6 @@ static int read_shape(PyObject *shape, hamr_array *array) {
     return 0;
 }
 
-/* What is asked for: where elements go, and what the call has said of them. */
-typedef struct {
-    StoreCall call;
-    Draft draft;
-    Owned *lease;
-    PyObject *type, *object, *session;
-    uint64_t token;
-    int32_t sealed;
-} Leasing;
-
 static int begin(Leasing *leasing) {
     if (!is_array_type(leasing->type) || !(leasing->lease = owned_of(leasing->object))) return -1;
     leasing->token = 0, leasing->sealed = 0;
@@ -79,9 +69,8 @@ static int begin(Leasing *leasing) {
     return 0;
 }
 
-/* An array of the elements, which keeps the lease, as that keeps the session. */
-static PyObject *lent(Leasing *leasing) {
-    hamr_array *array = &leasing->draft.array;
+PyObject *object_lent(Leasing *leasing, Draft *draft) {
+    hamr_array *array = &draft->array;
     Owned *lease = leasing->lease;
     PyTypeObject *type = (PyTypeObject *)leasing->type;
     owned_begin(lease, OWNS_OBJECT, leasing->token, leasing->session);
@@ -92,8 +81,8 @@ static PyObject *lent(Leasing *leasing) {
     if (!lease->path || owned_lies_at(lease, array->pointer, nbytes) < 0) return NULL;
     Owner *owner = owner_new((PyObject *)lease, NULL);
     if (!owner) return NULL;
-    PyObject *made = is_of_device(array->allocator) ? draft_adopt_mapped(type, &leasing->draft, owner)
-                                                    : draft_adopt_host(type, &leasing->draft, owner);
+    PyObject *made = is_of_device(array->allocator) ? draft_adopt_mapped(type, draft, owner)
+                                                    : draft_adopt_host(type, draft, owner);
     if (made) replace_reference(&((Array *)made)->source, Py_NewRef(source_name));
     return made;
 }
@@ -118,7 +107,7 @@ static PyObject *create(PyObject *Py_UNUSED(module), PyObject *arguments) {
         read_shape(shape, array) < 0 || read_int32(device, "device", &array->device) < 0 || begin(&leasing) < 0)
         return NULL;
     STORE_CALL(*call, create_object, call->token, array, flags, text, (size_t)bytes, &call->id, &leasing.token);
-    return call->error ? raise_without(&leasing) : lent(&leasing);
+    return call->error ? raise_without(&leasing) : object_lent(&leasing, &leasing.draft);
 }
 
 static PyObject *get(PyObject *Py_UNUSED(module), PyObject *arguments) {
@@ -134,7 +123,7 @@ static PyObject *get(PyObject *Py_UNUSED(module), PyObject *arguments) {
         return NULL;
     STORE_CALL(*call, get_object, call->token, &call->id, unsafe, milliseconds, &leasing.draft.array, &leasing.token,
                &leasing.sealed);
-    if (!call->error) return lent(&leasing);
+    if (!call->error) return object_lent(&leasing, &leasing.draft);
     if (!milliseconds || call->error->kind != HAMR_ERROR_TIMEOUT) return raise_without(&leasing);
     free(call->error);
     Py_RETURN_NONE;
@@ -155,9 +144,7 @@ static PyObject *untaken(StoreCall *call, int made, PyObject *keeps) {
     return store_call_raise(call, NULL);
 }
 
-/* What others have enqueued may write to host memory. A stream that is another one on each thread is not named on
- * that of the call. */
-static int settle(Array *source) {
+int object_settle(Array *source) {
     int special = source->array.stream && source->array.stream < 16;
     return source->array.flags & HAMR_HOST_REACHABLE || special ? array_wait_pinned(source) : 0;
 }
@@ -178,7 +165,7 @@ static PyObject *put(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Array *source = array_pin((Array *)array);
     if (!source) return NULL;
     hamr_array *given = &source->array;
-    if (settle(source) == 0) {
+    if (object_settle(source) == 0) {
         Relief relief = relief_begin();
         do {
             call.id = none;

@@ -8,6 +8,7 @@
 
 #include <structmember.h>
 
+#include "base/containers.h"
 #include "base/heap_type.h"
 #include "base/python.h"
 #include "core/core.h"
@@ -211,6 +212,17 @@ static PyObject *get_taken(PyObject *object, void *closure) {
     return id;
 }
 
+/* store_take(list): at once, as get_taken. */
+static PyObject *take_all(PyObject *Py_UNUSED(module), PyObject *list) {
+    PyObject *ids = PyList_New(0);
+    for (Py_ssize_t i = 0; ids && i < PyList_Size(list); i++) list_put(&ids, get_id(PyList_GetItem(list, i), NULL));
+    for (Py_ssize_t i = 0; ids && i < PyList_Size(list); i++) {
+        Owned *self = (Owned *)PyList_GetItem(list, i);
+        if (self->kind == OWNS_UNTAKEN) self->kind = OWNS_NOTHING;
+    }
+    return ids;
+}
+
 /* A new reference, or NULL. */
 static PyObject *referent(PyObject *reference) {
 #ifdef Py_GIL_DISABLED
@@ -238,6 +250,8 @@ static PyObject *owned_at(PyObject *Py_UNUSED(module), PyObject *number) {
 PyMethodDef owned_functions[] = {
     {"store_classes", set_classes, METH_VARARGS,
      "store_classes(id, exceptions): what ids are, and the kinds of the store's errors, in order."},
+    {"store_take", take_all, METH_O,
+     "store_take(list of Owned) -> list: their ids, of objects that do not go again with these from now on."},
     {"owned_at", owned_at, METH_O, "owned_at(address) -> the Owned in whose memory an address lies, or None."},
     {NULL, NULL, 0, NULL},
 };

@@ -43,6 +43,7 @@
 #include "scheduling/product.h"
 #include "store/object.h"
 #include "store/owned.h"
+#include "store/several.h"
 #include "store/session.h"
 #include "store/setters.h"
 #include "surface/c_interface.h"
@@ -57,7 +58,8 @@ static PyMethodDef *const functions[] = {
     many_functions, stream_life_functions,
     table_functions, array_element_functions, number_functions, create_functions, construct_functions,
     plain_call_functions, buffer_import_functions, lend_functions, timer_functions, context_functions, event_functions,
-    launch_functions, kernel_functions, compile_functions, object_functions, session_functions, setter_functions,
+    launch_functions, kernel_functions, compile_functions, object_functions, several_functions, session_functions,
+    setter_functions,
 };
 
 static int setup(PyObject *module) {

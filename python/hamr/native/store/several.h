@@ -1,0 +1,6 @@
+/* Many objects of the store at once. */
+#pragma once
+
+#include "base/python.h"
+
+extern PyMethodDef several_functions[];
