@@ -283,7 +283,8 @@ func TestGridSettingThatIsNone(t *testing.T) {
 	assert.Contains(t, unavailable(t, r.Backend).Reason, `HAMR_COPY_GRID is "0": a number of blocks of threads is needed`)
 }
 
-// tryBlocks copies blocks as the core does: it takes another way where this one is unsupported, and waits after an error.
+// tryBlocks copies blocks as the core does: it takes another way where this one is unsupported, and waits after an
+// error.
 func (r *rig) tryBlocks(blocks *backends.Blocks) error {
 	err := copied(r.CopyBlocks(blocks, 0))
 	if errors.Is(err, errors.ErrUnsupported) {
