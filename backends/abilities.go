@@ -88,6 +88,14 @@ type HostReacher interface {
 	HostReaches(at Region) bool
 }
 
+// HostReader is implemented by backends whose devices may take host memory that Locate finds page-locked for ordinary
+// memory, since somebody has locked it for another device.
+type HostReader interface {
+	// ReadsInOrder reports whether a copy on a stream of a device reads such memory in the order of the stream. Else it
+	// may read it when it is enqueued.
+	ReadsInOrder(at Region, size, device int, stream Stream) (bool, error)
+}
+
 // Contexts is implemented by backends whose memory belongs to contexts, of which a device may have several. Such a
 // backend works in one context on each device. Location.Context tells memory of another context. That is memory of
 // the same device and can be used like the backend's own, but its owner's work on a default stream is not ordered

@@ -1,6 +1,9 @@
 package gobuffer
 
-import "hamr/backends"
+import (
+	"hamr/backends"
+	"hamr/gobuffer/internal/order"
+)
 
 // lockedRange is host memory that somebody has page-locked for a runtime, as it has told last.
 type lockedRange struct {
@@ -54,12 +57,30 @@ func (p piece) kind() backends.MemoryKind {
 	return p.memory.kind
 }
 
-// settleUnlocked waits for what writes to p, before a runtime is asked to read it: ordinary host memory is read at
-// once, and not in the order of a stream. It may have been page-locked when the writing began.
-func (p piece) settleUnlocked() error {
-	if p.memory == nil || p.kind() != backends.Pageable || !p.memory.written.Load() {
+// settleUnlocked waits for what writes to p, before a runtime is asked to read it on w's stream: ordinary host memory
+// is read at once, and not in the order of a stream. It may have been page-locked when the writing began, or be so for
+// another device.
+func (p piece) settleUnlocked(w *order.Work) error {
+	if p.memory == nil || p.memory.kind != backends.Pageable || !p.memory.written.Load() || p.memory.uses.Idle() {
 		return nil
+	}
+	if p.locked != nil {
+		//mutate:replace host memory that is page-locked for another device is read before it was written
+		//mutate:with p.readInOrder(w) => true, error(nil)
+		if inOrder, err := p.readInOrder(w); inOrder || err != nil {
+			return err
+		}
 	}
 	//mutate:skip host memory that is not page-locked any more is read before it was written
 	return p.settle()
+}
+
+// readInOrder reports whether a copy on w's stream reads p, which is page-locked, in the order of that stream.
+func (p piece) readInOrder(w *order.Work) (bool, error) {
+	able, ok := backends.As[backends.HostReader](w.Backend)
+	if !ok {
+		return true, nil
+	}
+	span := p.span()
+	return able.ReadsInOrder(span.region(), span.layout.NBytes(), w.Device, w.Stream)
 }

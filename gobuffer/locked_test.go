@@ -165,6 +165,38 @@ func TestALockMayEndBetweenTwoCopies(t *testing.T) {
 	}
 }
 
+// contextual is a device that may take memory which was locked for another one for ordinary memory.
+type contextual struct{ *backendtest.Fake }
+
+func (contextual) ReadsInOrder(_ backends.Region, _, device int, _ backends.Stream) (bool, error) {
+	return device == 0, nil
+}
+
+func TestALockMayBeForAnotherDevice(t *testing.T) {
+	for name, back := range map[string]func(to, from *gobuffer.Array) error{
+		"one": (*gobuffer.Array).Assign, "many": manyOf, "blocks": copyAllBlocks,
+	} {
+		for reader := range 2 {
+			w := newWorld(t, 2, asCUDA)
+			var err error
+			w.runtime, err = gobuffer.NewRuntime(host.New(), contextual{w.cuda}, w.hip)
+			require.NoError(t, err)
+			gobuffer.WaitAtReleases(w.runtime)
+			f := w.others(64)
+			f.lock(0, 64)
+			host := f.adopt(0, 64, gobuffer.Async)
+			device := w.array(homeOfDevice.options(gobuffer.Async), bytesOf(3, 64))
+			other := w.array(place{backends.CUDA, reader}.options(gobuffer.Async), bytesOf(9, 64))
+			require.NoError(t, host.Assign(device))
+			require.NoError(t, back(other, host))
+			assert.Equal(t, reader == 1, f.data[0] == 3, "%s: device %d may read at once", name, reader)
+			w.assertHolds(other, bytesOf(3, 64), "%s", name)
+			closeAll(t, host, device, other, f.memory)
+			f.unlock(0)
+		}
+	}
+}
+
 // manyOf copies two halves.
 func manyOf(to, from *gobuffer.Array) (err error) {
 	var lists [2][]*gobuffer.Array

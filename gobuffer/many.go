@@ -181,7 +181,7 @@ func enqueueTogether(
 		return err
 	}
 	for _, p := range list {
-		if err := p.src.settleUnlocked(); err != nil {
+		if err := p.src.settleUnlocked(w); err != nil {
 			return err
 		}
 		if p.hostEnd() != &p.src || p.src.kind() == backends.Pageable {

@@ -114,7 +114,7 @@ func (side piece) enqueue(dst, src piece, t Transfer, move func(*order.Work) (ba
 	if err != nil {
 		return err
 	}
-	if err := src.settleUnlocked(); err != nil {
+	if err := src.settleUnlocked(w); err != nil {
 		return err
 	}
 	before, err := src.followedBy(w)

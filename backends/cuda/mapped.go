@@ -46,6 +46,21 @@ func (m *mappedHost) reach(v *visit, at backends.Address, size int) (err error) 
 	return err
 }
 
+// ReadsInOrder implements backends.HostReader. Memory that somebody has registered for one context is ordinary memory
+// to the copies of others.
+func (b *copyFloor) ReadsInOrder(at backends.Region, size, device int, stream backends.Stream) (bool, error) {
+	v, err := b.enter(device, stream)
+	if err != nil {
+		return false, err
+	}
+	defer v.leave()
+	err = new(mappedHost).reach(v, at.Address, size)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // mappedAt is the range that an address is in: from zero to zero where it is not mapped, and empty at the address where
 // the driver does not tell how far it reaches.
 func (v *visit) mappedAt(at backends.Address) (low, high backends.Address, err error) {

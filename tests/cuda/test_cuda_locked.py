@@ -218,14 +218,24 @@ def test_memory_of_another_devices_context(flags):
         assert set(device.get().ravel()) == {5}
 
 
+COPIES = {
+    "one": lambda to, of: to.assign(of),
+    "many": lambda to, of: hamr.copy_many([to[:500], to[500:]], [of[:500], of[500:]]),
+    "blocks": lambda to, of: hamr.copy_blocks([to], range(COUNT), [of], range(COUNT)),
+}
+
+
 @pytest.mark.multigpu
-def test_another_devices_copy_follows(emulator):
-    with locked(np.zeros(COUNT, "f4"), flags=PORTABLE) as array:
+@pytest.mark.parametrize("flags", [0, PORTABLE])
+@pytest.mark.parametrize("copy", COPIES)
+def test_another_devices_copy_follows(emulator, copy, flags):
+    """A device may read at once what was locked for another one's context."""
+    with locked(np.zeros(COUNT, "f4"), flags=flags) as array:
         b = hamr.buffer(array, transfer="async")
-        stream = hamr.Stream(device=0)
-        b.assign(on_device(7, stream=stream, transfer="async"))
+        b.assign(on_device(7, stream=hamr.Stream(device=0), transfer="async"))
+        assert array[0] == 0, "the copy is pending"
         other = on_device(0, device=1, transfer="async")
-        other.assign(b)
+        COPIES[copy](other, b)
         assert set(other.get()) == {7}
 
 
