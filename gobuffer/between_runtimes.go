@@ -172,7 +172,7 @@ func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
 	if t == Async && dst.locked == nil { // else it is waited for
 		dst = dst.lockedFor(side, &known)
 	}
-	if src.locked == nil && src.memory.written.Load() && !src.memory.uses.Idle() {
+	if src.locked == nil && src.memory.uses.WrittenLate() {
 		src = src.lockedFor(side, &known)
 	}
 	return r.copyByRuntimeOf(side, dst, src, t)

@@ -22,7 +22,7 @@ func (p piece) pending() order.Works { return p.memory.uses.Pending(p.stream, p.
 func (p piece) mark(w *order.Work, followed order.Works) error {
 	//mutate:never memory that is not page-locked any more is read before it was written
 	if p.locked != nil {
-		p.memory.written.Store(true) // before it is marked: see settleUnlocked
+		p.memory.uses.WriteLate() // before it is marked: see settleUnlocked
 	}
 	return p.memory.markOn(p.stream, w, followed)
 }

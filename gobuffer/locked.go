@@ -61,7 +61,7 @@ func (p piece) kind() backends.MemoryKind {
 // is read at once, and not in the order of a stream. It may have been page-locked when the writing began, or be so for
 // another device.
 func (p piece) settleUnlocked(w *order.Work) error {
-	if p.memory == nil || p.memory.kind != backends.Pageable || !p.memory.written.Load() || p.memory.uses.Idle() {
+	if p.memory == nil || p.memory.kind != backends.Pageable || !p.memory.uses.WrittenLate() {
 		return nil
 	}
 	if p.locked != nil {

@@ -32,7 +32,6 @@ type Memory struct {
 	every   atomic.Bool // its release waits for all streams of the device
 	retired bool        // it counts as freed
 	left    atomic.Bool // the stream that it was made for has ended
-	written atomic.Bool // a device was asked to write to it later, though it is ordinary host memory
 	library Library
 	booked  uint32 // books.epoch in which its bytes were booked; guarded by books.mutex
 	refs    atomic.Int64

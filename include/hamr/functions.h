@@ -42,6 +42,7 @@
                                  * other in C order are handed out in a temporary */
 
 #define HAMR_OWN_WORK 2u /* in marks: clear only while no work of hamr's is pending */
+#define HAMR_WRITTEN_LATE 4u /* in marks: a device may have yet to write to memory of the host's */
 
 enum { HAMR_MODE_READ, HAMR_MODE_WRITE, HAMR_MODE_READ_WRITE }; /* gobuffer.Mode */
 

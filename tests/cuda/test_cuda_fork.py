@@ -12,8 +12,8 @@ SCRIPTS = Path(__file__).resolve().parent / "scripts"
 @pytest.mark.parametrize(
     "case",
     [
-        "device_buffers", "host_buffers", "new_use_in_the_child", "exits", "before_use",
-        "in_finalisers", "in_a_temporary", "in_an_exporter", "in_threads", "spawns",
+        "device_buffers", "host_buffers", "pending_host_buffers", "new_use_in_the_child", "exits",
+        "before_use", "in_finalisers", "in_a_temporary", "in_an_exporter", "in_threads", "spawns",
     ],
 )  # fmt: skip
 def test_case(case):

@@ -18,19 +18,21 @@ type Uses struct {
 	named []guest           // see AddGuest
 	rests map[*Work]*atRest // see restOf
 	found Works             // that others took the place of, by tickets that may have found something
+	late  bool              // see WriteLate
 	marks atomic.Uint64     // see Marks
 }
 
-// What the marks consist of: two bits, and a count of the works ever
+// What the marks consist of: three bits, and a count of the works ever
 // recorded, which tells one state from a later one with the same bits.
 const (
 	foreignMark = 1
 	ownMark     = 2
+	lateMark    = 4
 	marksStep   = 1 << 32
 )
 
-// Marks returns where the marks are: their lower half is zero only while no work is recorded, and bit 1 is clear
-// only while none of hamr's own is.
+// Marks returns where the marks are: their lower half is zero only while no work is recorded, bit 1 is clear
+// only while none of hamr's own is, and bit 2 while WrittenLate is false.
 func (u *Uses) Marks() *atomic.Uint64 { return &u.marks }
 
 // SetRoom gives the first work a place, which Room returns.
@@ -41,6 +43,16 @@ func (u *Uses) Room() *Work { return u.room[0] }
 
 // Idle reports whether nothing is recorded.
 func (u *Uses) Idle() bool { return uint32(u.marks.Load()) == 0 }
+
+// WriteLate says that a device may write to the memory, which is the host's, after the call that asks for it.
+func (u *Uses) WriteLate() {
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	u.late = true
+}
+
+// WrittenLate reports whether work is recorded of memory that WriteLate was called for.
+func (u *Uses) WrittenLate() bool { return u.marks.Load()&lateMark != 0 }
 
 // Recorded returns what is recorded now, for the caller to let go.
 func (u *Uses) Recorded() Works {
@@ -133,6 +145,9 @@ func (u *Uses) bits() (marks uint64) {
 		} else {
 			marks |= ownMark
 		}
+	}
+	if u.late && marks != 0 {
+		marks |= lateMark
 	}
 	return marks
 }

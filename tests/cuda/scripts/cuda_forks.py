@@ -94,6 +94,40 @@ def host_buffers():
     assert len(device) == 5
 
 
+def pending_host_buffers():
+    """The child never has what a device was still to write to memory that somebody page-locked."""
+    from tests.cuda import driver  # which uses it
+
+    arrays = np.zeros((2, N), "f4")
+    with driver.locked(arrays):
+        written, read = (hamr.buffer(a, transfer="async") for a in arrays)
+        device = hamr.Buffer(N, "f4", "cuda", fill=7, transfer="async")
+        written.assign(device)
+        device.assign(read)
+
+        def child():
+            for use in (
+                lambda: np.asarray(written),
+                lambda: written.get(),
+                lambda: written[0].item(),
+                lambda: written[::2].copy(),
+                lambda: np.from_dlpack(written),
+                lambda: written.get_host_accessible(),
+                lambda: str(written),
+                lambda: written.append(1),
+                lambda: written.synchronize(),
+            ):
+                with pytest.raises(hamr.ForkError, match="synchronize"):
+                    use()
+            assert written.shape == (N,)
+            assert not on_host(read).any()
+
+        forking.run(child)
+        assert on_host(written).tolist() == [7] * N
+        forking.run(lambda: written.fill(on_host(written)[0] + 1))
+        assert on_host(written).tolist() == [7] * N
+
+
 def new_use_in_the_child():
     """The driver does not survive: the child is told so, whatever it tries."""
     buffers = parents()

@@ -31,8 +31,7 @@ int is_handle(const Array *self) { return handle_type && PyObject_TypeCheck((PyO
 
 int array_usable(const Array *self) {
     const Block *block = self->block;
-    if (!block || block->memory.generation == core_generation || !is_of_device(block->memory.allocator)) return 0;
-    return core_forked();
+    return block && block->memory.generation != core_generation ? block_survives(block) : 0;
 }
 
 static int in_place_for_host(const Array *self) {

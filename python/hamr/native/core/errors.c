@@ -141,6 +141,10 @@ static int raise_forked(const char *message) {
 
 int core_forked_within(void) { return raise_forked("this call is of the parent process"); }
 
+int core_forked_before_writing(void) {
+    return raise_forked("a device had yet to write to this buffer at the fork(): wait for it before, by synchronize()");
+}
+
 int core_forked(void) {
     return raise_forked("this device buffer was made before fork(): the driver does not work in a forked child; start "
                         "processes with "

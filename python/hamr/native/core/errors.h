@@ -13,4 +13,5 @@ void core_report(hamr_error *error, PyObject *where);
 hamr_error *core_interruption(void); /* the exception that is set, for core_raise; it is cleared. NULL: no memory */
 PyObject *core_freed(const char *message); /* raises FreedBuffer; NULL */
 int core_forked(void);               /* raises ForkError; -1 */
+int core_forked_before_writing(void); /* likewise: a device was to write to the memory */
 int core_forked_within(void);        /* the same, in a call that a handler of a signal has forked in */

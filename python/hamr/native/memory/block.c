@@ -103,6 +103,12 @@ static int leave_to_parent(Block *block) {
     return 0;
 }
 
+int block_survives(const Block *block) {
+    if (block->memory.generation == core_generation) return 0;
+    if (is_of_device(block->memory.allocator)) return core_forked();
+    return marks_at(block->memory.marks) & HAMR_WRITTEN_LATE ? core_forked_before_writing() : 0;
+}
+
 /* Makes sure that the copy of the Go core in this process knows the memory. */
 int block_register(Block *block) {
     if (block->memory.token && block->memory.generation == core_generation) return 0;
@@ -110,7 +116,7 @@ int block_register(Block *block) {
     /* Another thread may have done it while this one loaded the core. */
     if (block->memory.token && block->memory.generation == core_generation) return 0;
     int of_device = is_of_device(block->memory.allocator);
-    if (of_device && block->memory.generation != core_generation) return core_forked();
+    if (block_survives(block) < 0) return -1;
     if (block->share && leave_to_parent(block) < 0) return -1;
     int64_t dimensions[2], *counted = waiting_as(block);
     hamr_array whole = memory_whole(&block->memory, dimensions);

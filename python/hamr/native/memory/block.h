@@ -31,6 +31,7 @@ Block *block_spare(void); /* without memory */
 void block_fill(Block *block, const hamr_array *array, Owner *owner, uint64_t generation);
 void block_give_back(const hamr_array *array); /* memory that no Block has */
 int block_register(Block *block);
+int block_survives(const Block *block); /* a fork, if there was one: 0, or -1 with an exception */
 /* Releases the core's memory that others have used on unknown streams. */
 void block_release_unseen(int32_t allocator, uint64_t token);
 void blocks_forget(void); /* after a fork: what was counted was the parent's */
