@@ -51,7 +51,8 @@ typedef struct hamr_failure {
     const char *stack;   /* of HAMR_ERROR_INTERNAL: where */
 } hamr_failure;
 
-/* Which movements are over when a call returns. */
+/* Which movements are over when a call returns: none but those to ordinary host memory, those to the host, all. Memory
+ * that somebody has page-locked is not ordinary. Before it is used at its address, synchronize waits. */
 enum { HAMR_ASYNC = 0, HAMR_SYNC_HOST = 1, HAMR_SYNC = 2 };
 
 /* What code does with the elements that it reaches: read them, write all of them, or read and write. Until the handle

@@ -42,7 +42,8 @@ std::int64_t milliseconds(const std::chrono::duration<R, P> &time) {
 template <typename B, typename T>
 class members {
 public:
-    /// Elements that the host reaches, in C order. Other buffers throw: they have read() and write().
+    /// Elements that the host reaches, in C order. Other buffers throw: they have read() and write(), which
+    /// wait for work on the elements, as synchronize() does. These do not.
     T *begin() { return reached(self(), "buffer::begin"); }
     T *end() { return reached(self(), "buffer::end") + self().size(); }
     const T *begin() const { return reached(self(), "buffer::begin"); }

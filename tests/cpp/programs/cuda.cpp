@@ -137,6 +137,34 @@ static void peers(const char *path) {
     TRUE(message([&] { return none.enable(0, 99, true); }).find("99") != std::string::npos && none.disable() == 0);
 }
 
+// Copies to memory that somebody has page-locked go on in the default mode. Whoever asks hamr for the elements waits.
+static void others_lock(const char *path) {
+    auto *lock = reinterpret_cast<int (*)(void *, std::size_t, unsigned)>(of_driver(path, "cuMemHostRegister_v2"));
+    auto *unlock = reinterpret_cast<int (*)(void *)>(of_driver(path, "cuMemHostUnregister"));
+    const hamr::activate_device here(0);
+    std::vector<float> memory(1000);
+    TRUE(lock(memory.data(), memory.size() * sizeof(float), 0) == 0);
+    const B<float> device(A::cuda, memory.size(), 7.0f);
+    float got = 0;
+    const std::function<void(B<float> &)> readers[] = {
+        [&](B<float> &b) { got = b.get_host_accessible().get()[999]; },
+        [&](B<float> &b) { got = b.read()[999]; },
+        [&](B<float> &b) { TRUE(b.get(999, &got, 0, 1) == 0); },
+        [&](B<float> &b) { got = B<float>(A::malloc, b).data()[999]; },
+        [&](B<float> &b) { got = b.synchronize() == 0 ? b[999] : 0; },
+        [&](B<float> &b) { b = B<float>(); got = memory[999]; },
+    };
+    for (const auto &reader : readers) {
+        memory.assign(memory.size(), 0);
+        B<float> host(A::malloc, memory.size(), -1, memory.data(), 0);
+        TRUE(host.get_transfer_mode() == M::async && host.set(0, device, 0, memory.size()) == 0);
+        reader(host);
+        TRUE(got == 7);
+        got = 0;
+    }
+    TRUE(unlock(memory.data()) == 0);
+}
+
 // A stream may end while something names it whose elements were moved away.
 static void streams_end() {
     B<float> empty, target(A::cuda, 2, 1.0f);
@@ -182,6 +210,7 @@ static void streams_stay(A one, A other) {
 int main(int count, char **arguments) {
     TRUE(hamr::set_active_device(0) == 0); // which loads the driver
     if (count > 1) peers(arguments[1]);
+    if (count > 1) others_lock(arguments[1]);
     streams_end();
     streams_stay(A::cuda, A::cuda);
     streams_stay(A::cuda_async, A::cuda);
