@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pickle
-import random
 
 import numpy as np
 import pytest
 
 import hamr
 from tests.cuda import driver
-from tests.cuda.driver import PORTABLE, finish, locked, register, unregister
+from tests.cuda.driver import PORTABLE, locked, register, unregister
 
 COUNT = 1000
 
@@ -252,84 +251,3 @@ def test_its_owner_is_kept_until_the_copy_is_over():
         b.assign(device)
         del b
         assert base[0] == 7
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_random_walk(seed):
-    """Arrays of locked and ordinary memory, whose locks begin and end, beside NumPy's."""
-    choose = random.Random(seed)
-    n, size = 6, 64
-    host = np.zeros((n, size), "f4")
-    model = host.copy()
-    modes = "async", "sync_host", "sync"
-    here = [hamr.buffer(row, transfer=choose.choice(modes)) for row in host]
-    streams = [hamr.Stream(device=i % driver.DEVICES) for i in range(3)]
-    there = [
-        hamr.Buffer(
-            size, "f4", "cuda", fill=i, device=s.device, stream=s, transfer=choose.choice(modes)
-        )
-        for i, s in enumerate(streams)
-    ]
-    models = [np.full(size, i, "f4") for i in range(3)]
-    locks: dict[int, np.ndarray] = {}
-    value = 10
-
-    def ends(i: int, j: int, down: bool):
-        start = choose.randrange(size)
-        stop = choose.randrange(start + 1, size + 1)
-        part = slice(start, stop)
-        to, of = (here[i], there[j]) if down else (there[j], here[i])
-        if down:
-            model[i, part] = models[j][part]
-        else:
-            models[j][part] = model[i, part]
-        return to[part], of[part]
-
-    for _ in range(60):
-        i, j, down = choose.randrange(n), choose.randrange(3), choose.random() < 0.5
-        kind = choose.randrange(9)
-        if kind < 2:
-            to, of = ends(i, j, down)
-            to.assign(of)
-        elif kind == 2:
-            pairs = [ends((i + k) % n, (j + k) % 3, down) for k in range(2)]
-            hamr.copy_many(*map(list, zip(*pairs, strict=True)))
-        elif kind == 3:
-            index = choose.sample(range(size), 5), choose.sample(range(size), 5)
-            to, of = (here[i], there[j]) if down else (there[j], here[i])
-            hamr.copy_blocks([to], index[0], [of], index[1])
-            if down:
-                model[i, index[0]] = models[j][index[1]]
-            else:
-                models[j][index[0]] = model[i, index[1]]
-        elif kind == 4:
-            first = choose.randrange(n * size - 1)
-            last = choose.randrange(first + 1, min(n * size, first + 3 * size) + 1)
-            flat = host.reshape(-1)[first:last]
-            low, high = flat.ctypes.data, flat.ctypes.data + flat.nbytes
-            if all(high <= at or low >= at + other.nbytes for at, other in locks.items()):
-                register(flat, choose.randrange(driver.DEVICES), choose.choice((0, PORTABLE)))
-                locks[low] = flat
-        elif kind == 5 and locks:
-            finish()  # as whoever ends a lock must
-            unregister(locks.pop(choose.choice(list(locks))))
-        elif kind == 6:
-            value += 1
-            there[j].fill(value)
-            models[j][:] = value
-        elif kind == 7:
-            value += 1
-            here[i].fill(value)
-            model[i] = value
-        else:
-            reader = READERS[
-                choose.choice(("handle", "numpy", "get", "dlpack", "memoryview", "pickle"))
-            ]
-            assert np.array_equal(reader(here[i]), model[i])
-    for b, expected in zip(there, models, strict=True):
-        assert np.array_equal(b.get(), expected)
-    for b in here:
-        b.synchronize()
-    assert np.array_equal(host, model)
-    for flat in locks.values():
-        unregister(flat)
