@@ -29,9 +29,12 @@ type blockFault struct {
 
 // Before does nothing on the copies' own stream. A captured one could not wait for what is not in the graph.
 func (f *blockFault) Before(w *order.Work) (bool, error) {
+	//mutate:never a graph is to wait for copies by a device's indices that are not part of it
 	if f.on.HoldsAll(w) && (order.Stays(w.Backend, w.Stream) || w.Captured()) {
 		return true, nil
 	}
+	//mutate:replace another stream does not wait for copies by a device's indices
+	//mutate:with f.Event.Before(w) => true, error(nil)
 	return f.Event.Before(w)
 }
 

@@ -96,3 +96,40 @@ func TestWhatAThreadWasToldIsNotKept(t *testing.T) {
 	require.NoError(t, x.copy(x.to, x.good))
 	assert.Equal(t, 1, gobuffer.BlockFaults(x.runtime))
 }
+
+// TestBlocksAreFollowedOnTheirOwnStreamByWhatIsCapturedThere without an event, which could be no part of the graph.
+func TestBlocksAreFollowedOnTheirOwnStreamByWhatIsCapturedThere(t *testing.T) {
+	w := endingWorld(t, 1, reusesBlocks)
+	gobuffer.WaitAtReleases(w.runtime)
+	s := w.stream(w.cuda, 0)
+	to := w.array(onStream(backends.CUDA, s), bytesOf(0, 4))
+	from := w.array(onStream(backends.CUDA, s), bytesOf(7, 4))
+	index := w.indices(place{backends.CUDA, 0}, arrayiface.Int64, []int{0, 1, 2, 3})
+	require.NoError(t, index.Synchronize())
+	lists := [][]*gobuffer.Array{{to}, {from}}
+	require.NoError(t, gobuffer.CopyBlocks(lists[0], index, lists[1], index))
+	w.e.captured[s] = true
+	require.NoError(t, to.Write(from))
+	w.e.captured[s] = false
+	w.assertHolds(to, bytesOf(7, 4))
+	closeAll(t, to, from, index)
+	gobuffer.SweepBlocks(w.runtime)
+	require.NoError(t, w.cuda.DestroyStream(0, s))
+}
+
+// TestOtherStreamsRunAfterBlocks whose indices a device has: page-locked memory has no stream that tells of them.
+func TestOtherStreamsRunAfterBlocks(t *testing.T) {
+	w := newWorld(t, 1, asCUDA)
+	one, two := w.stream(w.cuda, 0), w.stream(w.cuda, 0)
+	from := w.array(onStream(backends.CUDA, one), bytesOf(7, 4))
+	to := w.array(onStream(backends.CUDAHost, 0), bytesOf(0, 4))
+	last := w.array(onStream(backends.CUDA, two), bytesOf(0, 4))
+	index := w.indices(place{backends.CUDA, 0}, arrayiface.Int64, []int{0, 1, 2, 3})
+	require.NoError(t, gobuffer.CopyBlocks([]*gobuffer.Array{to}, index, []*gobuffer.Array{from}, index))
+	require.NoError(t, last.Write(to))
+	w.assertHolds(last, bytesOf(7, 4))
+	closeAll(t, from, to, last, index)
+	gobuffer.SweepBlocks(w.runtime)
+	require.NoError(t, w.cuda.DestroyStream(0, one))
+	require.NoError(t, w.cuda.DestroyStream(0, two))
+}

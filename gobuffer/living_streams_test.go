@@ -24,6 +24,7 @@ type ending struct {
 	mu       sync.Mutex
 	defaults map[backends.Stream]bool
 	captured map[backends.Stream]bool
+	outside  map[backends.Event]bool // of what was enqueued while nothing was captured
 	afterSD  func()
 	atSD     func() error
 	waits    int
@@ -43,6 +44,20 @@ func (e *ending) Idle(device int, s backends.Stream) (bool, error) {
 		return false, backends.ErrCapturing
 	}
 	return e.Fake.Idle(device, s)
+}
+func (e *ending) Record(device int, event backends.Event, s backends.Stream) error {
+	e.mu.Lock()
+	e.outside[event] = !e.captured[s]
+	e.mu.Unlock()
+	return e.Fake.Record(device, event, s)
+}
+func (e *ending) Wait(device int, s backends.Stream, event backends.Event) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.captured[s] && e.outside[event] {
+		return backends.ErrCapturing // as the wait can be no part of the graph
+	}
+	return e.Fake.Wait(device, s, event)
 }
 func (e *ending) SynchronizeDevice(d int) error {
 	e.mu.Lock()
@@ -70,7 +85,8 @@ type endingDevices struct {
 func endingWorld(t testing.TB, devices int, o backendtest.FakeOptions) *endingDevices {
 	t.Helper()
 	w := &endingDevices{world: newWorld(t, devices, o)}
-	w.e = &ending{unkept: unkept{w.cuda}, defaults: map[backends.Stream]bool{}, captured: map[backends.Stream]bool{}}
+	w.e = &ending{unkept: unkept{w.cuda}, defaults: map[backends.Stream]bool{}, captured: map[backends.Stream]bool{},
+		outside: map[backends.Event]bool{}}
 	require.NoError(t, w.cuda.Probe())
 	for d := range devices {
 		for _, s := range []backends.Stream{0, 2} {
