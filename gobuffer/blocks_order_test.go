@@ -1,8 +1,11 @@
 package gobuffer_test
 
 import (
+	"bytes"
 	"errors"
+	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -10,6 +13,7 @@ import (
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/backends/backendtest"
+	"hamr/backends/host"
 	"hamr/gobuffer"
 )
 
@@ -65,4 +69,46 @@ func TestBlocksBegunBeforeAnotherWayIsTaken(t *testing.T) {
 		assert.Equal(t, 2, w.cuda.CallCount("CopyBlocks")-calls)
 		closeAll(t, append(all, index)...)
 	}
+}
+
+// hasty is a device that reads blocks of ordinary memory when it is told of them, and writes such memory late.
+type hasty struct {
+	*backendtest.Fake
+	read *[][]byte
+}
+
+func (h hasty) CopyBlocks(b *backends.Blocks, s backends.Stream) (backends.Progress, error) {
+	for i := range b.Planes {
+		p := &b.Planes[i]
+		if p.Src.Allocator.Kind() == backends.Pageable {
+			held := bytes.Clone(hostBytes(p.Src.Address, p.SrcStride*(b.From.Extent-1)+b.Size))
+			*h.read = append(*h.read, held)
+			p.Src.Address = backends.Address(uintptr(unsafe.Pointer(unsafe.SliceData(held))))
+		}
+	}
+	return h.Fake.CopyBlocks(b, s)
+}
+
+// TestBlocksAreGatheredOnTheHostWhereADeviceHasNoMemory for those that are read before they are overwritten.
+func TestBlocksAreGatheredOnTheHostWhereADeviceHasNoMemory(t *testing.T) {
+	const n = 64
+	w := newWorld(t, 1, backendtest.FakeOptions{Manual: true, Still: true, Strict: true, Memory: n})
+	var err error
+	w.runtime, err = gobuffer.NewRuntime(host.New(), hasty{w.cuda, new([][]byte)}, w.hip)
+	require.NoError(t, err)
+	gobuffer.WaitAtReleases(w.runtime)
+	whole, to, from := make([]byte, n), make([]int64, n), make([]int64, n)
+	for i := range n {
+		whole[i], to[i], from[i] = byte(i), int64(i), int64(n-1-i)
+	}
+	a := w.array(homeOfDevice.options(gobuffer.Async), model{arrayiface.Uint8, []int{n}, bytes.Clone(whole)})
+	toIndex, err := gobuffer.Adopt(to)
+	require.NoError(t, err)
+	fromIndex, err := gobuffer.Adopt(from)
+	require.NoError(t, err)
+	list := []*gobuffer.Array{a}
+	require.NoError(t, gobuffer.CopyBlocks(list, toIndex.Array, list, fromIndex.Array))
+	slices.Reverse(whole)
+	w.assertHolds(a, model{arrayiface.Uint8, []int{n}, whole})
+	closeAll(t, a, toIndex.Array, fromIndex.Array)
 }
