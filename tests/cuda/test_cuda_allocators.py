@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,10 @@ import pytest
 import hamr
 from tests.cuda import driver
 from tests.support import producers
+from tests.support.processes import run_script, scaled
 from tests.support.producers import DTYPES, LAYOUTS, assert_same, cast
+
+SCRIPTS = Path(__file__).resolve().parent / "scripts"
 
 A = hamr.Allocator
 HOST = [A.cpp, A.malloc, A.cuda_host]
@@ -371,3 +375,12 @@ def test_reshape_stays_where_the_memory_is(place):
     for made in (part.reshape(2, 4), part.reshape(2, 4, copy=True)):
         assert_at(made, place)
         np.testing.assert_array_equal(made.get(), -array[:, ::4].reshape(2, 4))
+
+
+@pytest.mark.parametrize("check", ["", "raise"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_walk_with_forks_and_captures(seed, check):
+    said = run_script(
+        "parked_walk", seed, scaled(2000, 300), folder=SCRIPTS, env={"HAMR_CHECK": check}
+    )
+    assert said.endswith("done\n")
