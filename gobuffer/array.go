@@ -57,13 +57,23 @@ type Array struct {
 // to m. room is how many elements fit from address on; it matters only if the layout is contiguous. Without a memory it
 // is the zero value.
 func View(m *Memory, address backends.Address, layout arrayiface.Layout, room int, readOnly bool, o Options) *Array {
+	a := new(Array)
+	ViewIn(a, m, address, layout, room, readOnly, o)
+	return a
+}
+
+// ViewIn is View for who has room for the Array, which is the zero value.
+func ViewIn(
+	a *Array, m *Memory, address backends.Address, layout arrayiface.Layout, room int, readOnly bool, o Options,
+) {
 	if m.check() != nil {
-		return new(Array)
+		return
 	}
 	if count := layout.Count(); room < count || !layout.ContiguousC() {
 		room = count
 	}
-	return &Array{runtime: m.runtime, options: o, memory: m, address: address, layout: layout, room: room, fixed: readOnly}
+	a.runtime, a.options, a.memory, a.address = m.runtime, o, m, address
+	a.layout, a.room, a.fixed = layout, room, readOnly
 }
 
 // Lent says that somebody else holds a's memory and stream for longer than a is open, as during one call. Closing a

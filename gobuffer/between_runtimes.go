@@ -170,10 +170,10 @@ func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
 	}
 	var known lockedRange
 	if t == Async && dst.locked == nil { // else it is waited for
-		dst = dst.lockedFor(side, &known)
+		dst.lockFor(&side, &known)
 	}
-	if src.locked == nil && src.memory.uses.WrittenLate() {
-		src = src.lockedFor(side, &known)
+	if src.locked == nil && src.memory.uses.WrittenLate() && !src.memory.uses.Idle() {
+		src.lockFor(&side, &known)
 	}
 	return r.copyByRuntimeOf(side, dst, src, t)
 }

@@ -2,6 +2,7 @@ package gobuffer
 
 import (
 	"errors"
+	"slices"
 
 	"hamr/backends"
 	"hamr/gobuffer/internal/order"
@@ -115,24 +116,52 @@ func (a *Array) Before(s backends.Stream) error {
 
 // Pending reports whether work on the elements, or on the Array's stream, is known to be unfinished. It does not wait.
 // The error is that of finished work.
-func (a *Array) Pending() (busy bool, failed error) {
-	if err := a.check(); err != nil || a.memory == nil || a.memory.streams == nil && a.memory.uses.Idle() {
-		return false, err
+func (a *Array) Pending() (busy bool, failed error) { return Pending(a) }
+
+// Pending is Array.Pending of any of the arrays, and asks once about a stream that several have.
+func Pending(arrays ...*Array) (busy bool, failed error) {
+	var room pendingRoom
+	defer func() { failed = errors.Join(failed, room.all.LetGo()) }()
+	var idle order.Works // all that their streams held
+	ask := func(w *order.Work) (bool, error) {
+		//mutate:replace one idle stream speaks for all of many arrays
+		//mutate:with !idle.Cover(w) => len(idle) == 0
+		if w.Ticket != nil || !idle.Cover(w) {
+			if busy, err := w.Pending(); busy || err != nil {
+				return busy, err
+			}
+			if w.Ticket == nil {
+				idle = append(idle, w)
+			}
+		}
+		return false, nil
 	}
-	p := a.all()
-	pending := p.pending()
-	defer func() { failed = errors.Join(failed, pending.LetGo()) }()
-	for _, w := range pending {
-		if busy, err := w.Pending(); busy || err != nil {
+	var own []ownStream
+	for _, a := range arrays {
+		if err := a.check(); err != nil {
+			return false, err
+		}
+		if a.memory == nil || a.memory.streams == nil && a.memory.uses.Idle() {
+			continue
+		}
+		p := a.all()
+		for _, w := range room.pending(&p) {
+			if busy, err := ask(w); busy || err != nil {
+				return busy, err
+			}
+		}
+		at := p.ownStream()
+		if !p.hasStream() || slices.Contains(own, at) {
+			continue
+		}
+		w, err := p.work()
+		if err != nil {
+			return false, err
+		}
+		own = append(own, at)
+		if busy, err := ask(w); busy || err != nil {
 			return busy, err
 		}
 	}
-	if !p.hasStream() {
-		return false, nil
-	}
-	own, err := p.work()
-	if err != nil || pending.Cover(own) {
-		return false, err
-	}
-	return own.Pending()
+	return false, nil
 }

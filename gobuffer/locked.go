@@ -11,15 +11,15 @@ type lockedRange struct {
 	low, high backends.Address
 }
 
-// lockedFor is p as the runtime of side takes it: page-locked memory of its own where somebody has page-locked all of
-// p. Whoever did so may end it without a word. So each operation asks, and the answer goes with it. known is the answer
-// to an earlier question of the same operation.
-func (p piece) lockedFor(side piece, known *lockedRange) piece {
+// lockFor makes p what the runtime of side takes it for: page-locked memory of its own where somebody has page-locked
+// all of p. Whoever did so may end it without a word. So each operation asks, and the answer goes with it. known is the
+// answer to an earlier question of the same operation.
+func (p *piece) lockFor(side *piece, known *lockedRange) {
 	if p.memory == nil || p.memory.kind != backends.Pageable || side.onHost() || side.memory.locator == nil {
-		return p
+		return
 	}
-	span := p.span()
-	low, high := span.address, offset(span.address, span.layout.NBytes())
+	first, end := p.layout.Span()
+	low, high := offset(p.address, first), offset(p.address, end)
 	if known.as == nil || known.as.backend != side.memory.backend || low < known.low || high > known.high {
 		*known = side.memory.lockedAt(p.memory.runtime, low, high)
 	}
@@ -28,7 +28,6 @@ func (p piece) lockedFor(side piece, known *lockedRange) piece {
 	if known.as != nil && known.low <= low && high <= known.high {
 		p.locked = known.as
 	}
-	return p
 }
 
 // lockedAt asks the runtime of m about the bytes from low to high. A copy will tell of the error, if there is one. A

@@ -18,7 +18,9 @@ func CopyMany(destinations, sources []*Array) (err error) {
 		return valueError("sources", fmt.Sprintf("%d arrays", len(sources)),
 			fmt.Sprintf("one for each of %d destinations", len(destinations)))
 	}
-	list := make([]pair, len(destinations))
+	pairs := pairLists.take(len(destinations))
+	defer pairLists.give(pairs)
+	list := *pairs
 	for i, d := range destinations {
 		from, err := d.broadcast(sources[i])
 		if err != nil {
@@ -40,6 +42,12 @@ func CopyMany(destinations, sources []*Array) (err error) {
 	return errors.Join(err, finishPairs(list))
 }
 
+var (
+	pairLists  scratch[pair]
+	copyLists  scratch[backends.BatchCopy]
+	worksLists scratch[order.Works]
+)
+
 // pair is elements and those that they are to become, of one shape.
 type pair struct {
 	runtime  *Runtime
@@ -55,7 +63,8 @@ func lockPairs(list []pair) {
 		if p.dst.memory == nil || p.src.memory == nil || p.dst.layout.Count() == 0 {
 			continue
 		}
-		p.dst, p.src = p.dst.lockedFor(p.src, &known), p.src.lockedFor(p.dst, &known)
+		p.dst.lockFor(&p.src, &known)
+		p.src.lockFor(&p.dst, &known)
 	}
 }
 
@@ -89,9 +98,9 @@ func (p *pair) copy() error {
 
 // plain reports whether the pair is a copy of bytes by the runtime of a device.
 func (p *pair) plain() bool {
-	dst, src := p.dst, p.src
+	dst, src := &p.dst, &p.src
 	return dst.layout.Count() > 0 && !dst.maps() && !src.maps() && !(dst.onHost() && src.onHost()) &&
-		p.alike() && !dst.overlaps(src) &&
+		p.alike() && !dst.overlaps(*src) &&
 		(dst.memory.backend == src.memory.backend || dst.memory.kind == backends.Pageable ||
 			src.memory.kind == backends.Pageable)
 }
@@ -99,8 +108,8 @@ func (p *pair) plain() bool {
 // alike reports whether the elements of both lie in the same order without gaps. Strides of dimensions of one index do
 // not matter.
 func (p *pair) alike() bool {
-	to, from := p.dst.layout, p.src.layout
-	return to.Type == from.Type && (to.ContiguousC() && from.ContiguousC() || to.Equal(from) && p.dst.dense())
+	to, from := &p.dst.layout, &p.src.layout
+	return to.Type == from.Type && (to.ContiguousC() && from.ContiguousC() || to.Equal(*from) && p.dst.dense())
 }
 
 // side is the piece by whose runtime a plain pair is copied, on whose stream.
@@ -161,12 +170,13 @@ func (r *Runtime) copyLot(list []*pair) (err error) {
 			list[0].src.memory.region.Device, list[0].dst.region().Allocator, list[0].dst.memory.region.Device)
 	}
 	return enqueueTogether(side, list, nil, func(w *order.Work) (*order.Work, backends.Progress, error) {
-		copies := make([]backends.BatchCopy, len(list))
+		copies := copyLists.take(len(list))
+		defer copyLists.give(copies)
 		for i, p := range list {
-			copies[i] = backends.BatchCopy{Dst: p.dst.region(), Src: p.src.region(), Size: p.dst.layout.NBytes(),
+			(*copies)[i] = backends.BatchCopy{Dst: p.dst.region(), Src: p.src.region(), Size: p.dst.layout.NBytes(),
 				Stop: p.dst.stopWith(p.src)}
 		}
-		left, err := side.memory.batcher.CopyBatch(copies, w.Stream)
+		left, err := side.memory.batcher.CopyBatch(*copies, w.Stream)
 		return w, left, err
 	})
 }
@@ -192,13 +202,16 @@ func enqueueTogether(
 			return err
 		}
 	}
-	before := make([]order.Works, 2*len(list)+len(more))
+	works := worksLists.take(2*len(list) + len(more))
+	defer worksLists.give(works)
+	before := *works
+	var room pendingRoom
 	for i, p := range list {
-		before[2*i], before[2*i+1] = p.src.pending(), p.dst.pending()
+		before[2*i], before[2*i+1] = room.pending(&p.src), room.pending(&p.dst)
 	}
 	also := before[2*len(list):]
-	for i, p := range more {
-		also[i] = p.pending()
+	for i := range more {
+		also[i] = room.pending(&more[i])
 	}
 	defer func() {
 		for i, p := range list {
@@ -276,10 +289,11 @@ func finishPairs(list []pair) (err error) {
 		read, written order.Works
 	}
 	var waits []wait
+	var room pendingRoom
 	for i := range list {
 		if p := &list[i]; p.waits() {
 			// All is recorded before the first wait: what comes later, that does not cover.
-			waits = append(waits, wait{p, p.src.pending(), p.dst.pending()})
+			waits = append(waits, wait{p, room.pending(&p.src), room.pending(&p.dst)})
 		}
 	}
 	var over order.Works

@@ -5,55 +5,65 @@ import (
 	"slices"
 )
 
-// mention is bytes that a pair has: an address is that of one space.
-type mention struct {
-	space     int
-	low, high int
-	written   bool
-}
+// span is bytes of a piece: an address is that of one space.
+type span struct{ space, low, high int }
+
+var spanLists scratch[span]
 
 // independent reports whether pairs may be copied in any order: none writes to bytes that another
 // one, or itself, writes or reads. It looks at what they span, and not at gaps between elements.
 func independent(list []pair) bool {
-	mentions := make([]mention, 0, 2*len(list))
+	room := spanLists.take(2 * len(list))
+	defer spanLists.give(room)
+	written, read := (*room)[:0:len(list)], (*room)[len(list):len(list)]
 	var spaces []*Memory
-	for _, p := range list {
+	for i := range list {
+		p := &list[i]
 		if p.dst.layout.Count() == 0 {
 			continue
 		}
-		for i, each := range [...]piece{p.src, p.dst} {
-			if each.memory.mapping != nil {
-				return false // it is in two spaces
-			}
-			low, high := each.layout.Span()
-			at := int(each.address)
-			mentions = append(mentions, mention{each.space(&spaces), at + low, at + high, i == 1})
+		if p.dst.memory.mapping != nil || p.src.memory.mapping != nil {
+			return false // it is in two spaces
 		}
+		written, read = append(written, p.dst.spanIn(&spaces)), append(read, p.src.spanIn(&spaces))
 	}
-	slices.SortFunc(mentions, func(a, b mention) int {
-		return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(a.low, b.low))
-	})
-	space, end, written := -1, 0, 0
-	for i, m := range mentions {
-		if i == 0 || m.space != space {
-			space, end, written = m.space, m.low, m.low
+	slices.SortFunc(written, func(a, b span) int {
+		if a.space != b.space {
+			return a.space - b.space
 		}
-		//mutate:never copies that depend on each other are made in any order
-		//mutate:replace a copy of many overwrites what an earlier one has yet to read
-		//mutate:with m.written && m.low < end => false
-		if m.low < written || m.written && m.low < end {
+		return cmp.Compare(a.low, b.low)
+	})
+	for i := 1; i < len(written); i++ {
+		//mutate:never copies to the same bytes are made in any order
+		if written[i].space == written[i-1].space && written[i].low < written[i-1].high {
 			return false
 		}
-		if end = max(end, m.high); m.written {
-			written = max(written, m.high)
+	}
+	for _, s := range read {
+		// They lie apart, so that their ends are in order, too.
+		at, _ := slices.BinarySearchFunc(written, s, func(w, s span) int {
+			if w.space != s.space {
+				return w.space - s.space
+			}
+			return cmp.Compare(w.high, s.low+1)
+		})
+		//mutate:never copies that depend on each other are made in any order
+		if at < len(written) && written[at].space == s.space && written[at].low < s.high {
+			return false
 		}
 	}
 	return true
 }
 
+func (p *piece) spanIn(spaces *[]*Memory) span {
+	low, high := p.layout.Span()
+	at := int(p.address)
+	return span{p.space(spaces), at + low, at + high}
+}
+
 // space numbers the address space that p is in: that of the host, or one of those of which there is
 // a memory in spaces, to which it adds its own.
-func (p piece) space(spaces *[]*Memory) int {
+func (p *piece) space(spaces *[]*Memory) int {
 	if p.onHost() {
 		return 0
 	}

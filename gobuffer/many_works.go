@@ -38,6 +38,15 @@ func (x *sharedWork) letGo() error {
 	return order.Works{x.event}.LetGo()
 }
 
+// pendingRoom is where the lists of what is pending on many arrays lie one after the other.
+type pendingRoom struct{ all order.Works }
+
+func (r *pendingRoom) pending(p *piece) order.Works {
+	before := len(r.all)
+	r.all = p.memory.uses.AppendPending(r.all, p.stream, p.where)
+	return r.all[before:len(r.all):len(r.all)]
+}
+
 // followed is what a stream was made to run after, for many arrays.
 type followed struct {
 	works   order.Works               // all that their streams hold
@@ -49,6 +58,10 @@ type ownStream struct {
 	backend backends.Backend
 	device  int // of the memory: page-locked memory has none, and its stream says
 	stream  backends.Stream
+}
+
+func (p *piece) ownStream() ownStream {
+	return ownStream{p.memory.backend, p.memory.region.Device, p.stream}
 }
 
 // follow makes w's stream run after works that were recorded for p, and after p's own stream. It skips what w follows
@@ -64,7 +77,7 @@ func (f *followed) follow(w *order.Work, p piece, pending order.Works) error {
 	if !p.hasStream() {
 		return nil
 	}
-	own := ownStream{p.memory.backend, p.memory.region.Device, p.stream}
+	own := p.ownStream()
 	//mutate:replace many copies wait for the streams of some of their arrays
 	//mutate:with slices.Contains(f.own, own) => slices.Contains(f.own, own) || len(f.own) > 0
 	if slices.Contains(f.own, own) {

@@ -19,7 +19,7 @@ type piece struct {
 	where   int             // see Array.where
 	entered bool            // see enter
 	stop    *backends.Stop  // see Array.Until
-	locked  *served         // what it is to the operation, where somebody has page-locked it: see lockedFor
+	locked  *served         // what it is to the operation, where somebody has page-locked it: see lockFor
 }
 
 func (p piece) onHost() bool { return p.memory == nil || p.memory.onHost }

@@ -81,6 +81,31 @@ func TestPendingWorkIsReported(t *testing.T) {
 	closeAll(t, a, v)
 }
 
+func TestPendingAsksOnceAboutEachStream(t *testing.T) {
+	w := newWorld(t, 1, late)
+	var arrays []*gobuffer.Array
+	var streams []backends.Stream
+	for i := range 6 {
+		if i%3 == 0 {
+			streams = append(streams, w.stream(w.cuda, 0))
+		}
+		o := place{backends.CUDA, 0}.options(gobuffer.Async)
+		o.Stream = streams[i/3]
+		arrays = append(arrays, w.array(o, before))
+		require.NoError(t, w.cuda.Synchronize(0, o.Stream))
+	}
+	asked := w.cuda.CallCount("Idle")
+	busy, err := gobuffer.Pending(arrays...)
+	require.NoError(t, err)
+	assert.False(t, busy)
+	assert.Equal(t, 2, w.cuda.CallCount("Idle")-asked)
+	w.busy(0, streams[1])
+	busy, err = gobuffer.Pending(arrays...)
+	require.NoError(t, err)
+	assert.True(t, busy, "the second stream")
+	closeAll(t, arrays...)
+}
+
 func TestPoolMemoryIsUsedAfterItsAllocation(t *testing.T) {
 	w := newWorld(t, 1, late)
 	o := place{backends.CUDAAsync, 0}.options(gobuffer.Async)

@@ -11,8 +11,8 @@ const (
 	mostInCircle                 = 6 // files of a package
 	mostWays                     = 207
 	mostReplies, goalReplies     = 0, 0
-	mostCrossing, goalCrossing   = 23390, 18000
-	mostProduct, goalProduct     = 117060, 93000
+	mostCrossing, goalCrossing   = 23560, 18000
+	mostProduct, goalProduct     = 117700, 93000
 	mostLong, goalLong           = 0, 0
 	mostLongFiles, goalLongFiles = 7, 0
 )

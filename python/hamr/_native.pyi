@@ -67,11 +67,14 @@ def stream_life(
     handle: int, device: int, backend: str, made: int, owner: object, /
 ) -> StreamLife: ...
 def copy_many(
-    destinations: list[Array],
-    sources: list[Array],
+    destinations: list[Any],
+    sources: list[Any],
     destination_index: Array | None,
     source_index: Array | None,
     transfer: int,
+    names: tuple[str, str],
+    share: Callable[[str, int, Any], Array],
+    plain: bool,
     /,
 ) -> None: ...
 def copy(type: type[_A], array: Array, allocator: int, device: int, element: int, /) -> _A: ...

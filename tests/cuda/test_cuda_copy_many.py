@@ -173,3 +173,23 @@ def test_a_capture_is_not_ended(device, emulator):
     del stream
     with driver.on(device):
         driver.do("cuStreamDestroy_v2", captured)
+
+
+def test_what_nobody_could_wait_for_stays(device, emulator):
+    """A device that cannot be waited for may read it as long as there is one."""
+    to = hamr.Buffer(4096, "u1", "cuda", fill=0, transfer="async", device=device)
+    to.synchronize()
+    exporters = [bytearray(8192), bytearray(8192)]
+    for exporter in exporters:
+        driver.register(np.frombuffer(exporter, "u1"), device)
+    hamr.copy_many([to], [np.frombuffer(exporters[0], "u1", 4096)])
+    for wait in ("cuStreamSynchronize", "cuCtxSynchronize"):
+        emulator.fail(wait, 0, 719)
+    hamr.copy_many([to], [np.frombuffer(exporters[1], "u1", 4096)])
+    emulator.stop_failing()
+    to.synchronize()
+    for exporter in exporters:
+        driver.unregister(np.frombuffer(exporter, "u1"), device)
+    exporters[0].append(0)
+    with pytest.raises(BufferError):
+        exporters[1].append(0)

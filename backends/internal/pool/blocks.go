@@ -124,6 +124,9 @@ func (p *Pool) Find(at backends.Address) (start backends.Address, size int, ours
 		return 0, 0, false
 	}
 	b := p.segments[place].first
+	if starts, is := p.blocks.Load(at); is { // as most addresses do that somebody asks about
+		b = starts.(*block)
+	}
 	for b.next != nil && b.next.at <= at {
 		b = b.next
 	}

@@ -75,25 +75,25 @@ func (u *Uses) SettleElsewhere(b backends.Backend, device int) (failed error) {
 // Pending returns what is recorded, for the caller to let go, who names a stream and, in where, its device plus one
 // or zero. Who named another stream may have gone, and the stream with them: where hamr is not told of its end, the
 // device stands for it.
-func (u *Uses) Pending(s backends.Stream, where int) Works {
-	if u.Idle() {
-		return nil
-	}
-	return u.pending(s, where)
-}
+func (u *Uses) Pending(s backends.Stream, where int) Works { return u.AppendPending(nil, s, where) }
 
-func (u *Uses) pending(s backends.Stream, where int) Works {
-	list := u.recorded()
-	for i, w := range list {
+// AppendPending is Pending, appended to a list.
+func (u *Uses) AppendPending(all Works, s backends.Stream, where int) Works {
+	if u.Idle() {
+		return all
+	}
+	before := len(all)
+	all = u.appendRecorded(all)
+	for i, w := range all[before:] {
 		other := w.Stream != s || where != 0 && w.Device != where-1
 		//mutate:never who names no stream that may have ended asks it
 		if other && w.MayHaveEnded() {
 			held := w.With(u.restOf(w))
 			held.of = w
-			list[i] = held
+			all[before+i] = held
 		}
 	}
-	return list
+	return all
 }
 
 // Poll returns the pending works that are not over yet, for the caller to let go, and forgets the others.

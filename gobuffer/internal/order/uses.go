@@ -59,17 +59,17 @@ func (u *Uses) Recorded() Works {
 	if u.Idle() {
 		return nil
 	}
-	return u.recorded()
+	return u.appendRecorded(nil)
 }
 
-func (u *Uses) recorded() Works {
+func (u *Uses) appendRecorded(list Works) Works {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
-	list := slices.Clone(u.list)
-	for _, w := range list {
+	for _, w := range u.list {
 		if w.Ticket != nil {
 			w.Ticket.Retain()
 		}
+		list = append(list, w)
 	}
 	for i := range u.named {
 		//mutate:remove what a handle elsewhere names is waited for once
@@ -161,36 +161,39 @@ func (u *Uses) Replace(old Works, next *Work) error {
 	return dropped.LetGo()
 }
 
-// replace is Replace under the mutex. The caller lets go what it returns.
+// replace is Replace under the mutex. It returns works with tickets, for the caller to let go.
 func (u *Uses) replace(old Works, next *Work) (dropped Works) {
 	all := u.list
 	kept := all[:0]
 	if all == nil {
 		kept = u.room[:0]
 	}
+	own := false // some of hamr's own goes
 	for _, w := range all {
 		//mutate:replace a second stream's work on memory replaces the first one's
 		//mutate:with old.has(w) => next != nil || old.has(w)
-		if old.has(w) || w == next || (next != nil && next.Ticket == nil && w.HoldsAll(next)) {
-			dropped = append(dropped, w)
-		} else {
+		if !(old.has(w) || w == next || (next != nil && next.Ticket == nil && w.HoldsAll(next))) {
 			kept = append(kept, w)
+			continue
 		}
-	}
-	clear(all[len(kept):])
-	for _, w := range dropped {
 		delete(u.rests, w)
+		own = own || !w.Foreign
+		if w.Ticket == nil {
+			continue
+		}
+		dropped = append(dropped, w)
 		//mutate:remove nobody is told of an index where other work was enqueued before the wait
 		dropped = append(dropped, u.keep(w)...)
 	}
+	clear(all[len(kept):])
 	marks := u.marks.Load() &^ (marksStep - 1)
 	if next != nil {
-		if next.Foreign && slices.ContainsFunc(dropped, func(w *Work) bool { return !w.Foreign }) {
-			own := *next
+		if next.Foreign && own {
+			counted := *next
 			//mutate:replace what takes the place of hamr's own work counts as another library's
-			//mutate:with own.Foreign = false => own.Foreign = true
-			own.Foreign = false
-			next = &own
+			//mutate:with counted.Foreign = false => counted.Foreign = true
+			counted.Foreign = false
+			next = &counted
 		}
 		kept = append(kept, next)
 		marks += marksStep

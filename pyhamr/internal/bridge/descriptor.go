@@ -81,25 +81,34 @@ func (d *Descriptor) Array() (*gobuffer.Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.array(layout)
+	a := new(gobuffer.Array)
+	return a, d.view(a, layout)
 }
 
 // borrowed is Array for the length of a call that keeps neither shape nor strides.
 func (d *Descriptor) borrowed() (*gobuffer.Array, error) {
-	layout, err := arrayiface.BorrowLayout(arrayiface.ElementType(d.Element), d.borrowedShape(), d.borrowedStrides())
-	if err != nil {
-		return nil, err
-	}
-	return d.array(layout)
+	a := new(gobuffer.Array)
+	return a, d.borrow(a)
 }
 
-func (d *Descriptor) array(layout arrayiface.Layout) (*gobuffer.Array, error) {
+// borrow makes a, which is the zero value, what borrowed returns.
+func (d *Descriptor) borrow(a *gobuffer.Array) error {
+	layout, err := arrayiface.BorrowLayout(arrayiface.ElementType(d.Element), d.borrowedShape(), d.borrowedStrides())
+	if err != nil {
+		return err
+	}
+	return d.view(a, layout)
+}
+
+// view makes a the array that d describes.
+func (d *Descriptor) view(a *gobuffer.Array, layout arrayiface.Layout) error {
 	m, err := d.memory()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	readOnly := d.Flags&readOnlyFlag != 0
-	a := gobuffer.View(m, backends.Address(d.Pointer), layout, int(d.Capacity), readOnly, d.Options()).Lent()
+	gobuffer.ViewIn(a, m, backends.Address(d.Pointer), layout, int(d.Capacity), readOnly, d.Options())
+	a.Lent()
 	if d.Holder != 0 {
 		a.HeldBy(d.Holder)
 	}
@@ -110,9 +119,9 @@ func (d *Descriptor) array(layout arrayiface.Layout) (*gobuffer.Array, error) {
 		a.InOrder()
 	}
 	if d.Flags&keptFlag != 0 {
-		err = a.Cached(true)
+		return a.Cached(true)
 	}
-	return a, err
+	return nil
 }
 
 // memory returns a new reference. Token 0 is memory that Python keeps alive

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"slices"
+	"sync"
 
 	"hamr/backends"
 	"hamr/gobuffer"
@@ -62,36 +63,74 @@ func copyMany(
 ) (err error) {
 	defer Guard(&err)
 	defer Calls.Leave(Calls.Enter())
-	arrays := make([]*gobuffer.Array, 0, 2*len(destinations))
-	defer func() {
-		for _, a := range arrays {
-			a.Close()
-		}
-	}()
+	l := listOf(2*len(destinations) + 2)
+	defer l.close()
 	for i, list := range [][]*Descriptor{destinations, sources} {
 		for _, d := range list {
-			a, err := d.borrowed()
+			a, err := l.borrow(d, stop)
 			if err != nil {
 				return err
 			}
 			if i == 0 && transfer >= 0 {
 				a.SetTransfer(gobuffer.Transfer(transfer))
 			}
-			arrays = append(arrays, a.Until(stop))
 		}
 	}
-	to, from := arrays[:len(destinations)], arrays[len(destinations):]
+	to, from := l.arrays[:len(destinations)], l.arrays[len(destinations):]
 	if destinationIndex == nil || sourceIndex == nil {
 		return gobuffer.CopyMany(to, from)
 	}
 	var indices [2]*gobuffer.Array
 	for i, d := range []*Descriptor{destinationIndex, sourceIndex} {
-		a, err := d.borrowed()
-		if err != nil {
+		if indices[i], err = l.borrow(d, stop); err != nil {
 			return err
 		}
-		defer a.Close()
-		indices[i] = a.Until(stop)
 	}
 	return gobuffer.CopyBlocks(to, indices[0], from, indices[1])
+}
+
+// arrayLists has the lists of calls that are over: those of thousands of arrays have megabytes.
+var arrayLists = sync.Pool{New: func() any { return new(arrayList) }}
+
+// arrayList is the arrays of a call.
+type arrayList struct {
+	rooms  []gobuffer.Array
+	arrays []*gobuffer.Array // those of the rooms that are in use
+	of     []*Descriptor
+}
+
+// listOf returns a list for n arrays. The caller closes it.
+func listOf(n int) *arrayList {
+	l := arrayLists.Get().(*arrayList)
+	if n > len(l.rooms) {
+		l.rooms, l.arrays = make([]gobuffer.Array, n), make([]*gobuffer.Array, 0, n)
+	}
+	return l
+}
+
+func (l *arrayList) borrow(d *Descriptor, stop *backends.Stop) (*gobuffer.Array, error) {
+	a := &l.rooms[len(l.arrays)]
+	if err := d.borrow(a); err != nil {
+		return nil, err
+	}
+	l.arrays, l.of = append(l.arrays, a), append(l.of, d)
+	return a.Until(stop), nil
+}
+
+// close ends the arrays. Memory that has no token is free of work then. Where a device could not be waited for, its
+// descriptor has marks.
+func (l *arrayList) close() {
+	for i, a := range l.arrays {
+		m := a.Memory()
+		a.Close()
+		if d := l.of[i]; d.Memory == 0 {
+			if _, busy := m.Busy(); busy {
+				d.Marks = 1
+			}
+		}
+		*a = gobuffer.Array{}
+	}
+	clear(l.of) // nothing names the caller's memory any more
+	l.arrays, l.of = l.arrays[:0], l.of[:0]
+	arrayLists.Put(l)
 }

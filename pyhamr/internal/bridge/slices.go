@@ -226,28 +226,14 @@ func (m movement) long(arrays ...*Descriptor) (bool, error) {
 
 // pending reports whether something is pending on one of the arrays.
 func pending(arrays []*Descriptor) (bool, error) {
-	type place struct {
-		allocator, device int32
-		stream            uint64
-	}
-	asked := map[place]bool{}
+	l := listOf(len(arrays))
+	defer l.close()
 	for _, d := range arrays {
-		at := place{d.Allocator, d.Device, d.Stream}
-		if asked[at] && d.Marks == 0 {
-			continue
-		}
-		asked[at] = true
-		a, err := d.borrowed()
-		if err != nil {
+		if _, err := l.borrow(d, nil); err != nil {
 			return false, err
 		}
-		is, err := a.Pending()
-		a.Close()
-		if is || err != nil {
-			return is, err
-		}
 	}
-	return false, nil
+	return gobuffer.Pending(l.arrays...)
 }
 
 // place returns the device that a number below zero means to the calling thread, for an operation

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hamr._native as _native
 
-from .._base.allocator import transfer_of
-from .._base.errors import FreedBuffer
 from .._protocols.fields import short
 from .buffers import buffer
-from .many import shared
+from .many import copy_all, listed, shared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,37 +57,15 @@ def copy_blocks(
             "accepted are two arrays, or two lists of arrays"
         )
     if several:
-        to = shared("destination", destination, stream, None)
-        given = shared("source", source, stream, None)
+        to, given = listed("destination", destination), listed("source", source)
     else:
-        to = [_one("destination", destination, stream)]
-        given = [_one("source", source, stream)]
-    if len(to) != len(given):
-        raise ValueError(
-            f"destination has {len(to)} arrays and source {len(given)}: "
-            "accepted is one source for each destination"
-        )
-    _native.copy_many(
-        to,
-        given,
+        to = [shared("destination", destination, stream)]
+        given = [shared("source", source, stream)]
+    indices = (
         _index("destination_index", destination_index, stream),
         _index("source_index", source_index, stream),
-        -1 if transfer is None else transfer_of(transfer),
     )
-
-
-def _one(name: str, array: Any, stream: Any) -> _native.Array:
-    """An array that the core can use."""
-    if isinstance(array, _native.Array):
-        if array._closed:
-            raise FreedBuffer(f"{name} was closed")
-        return array
-    try:
-        return shared(name, [array], stream, None)[0]
-    except (TypeError, ValueError) as error:
-        if type(error) not in (TypeError, ValueError):
-            raise
-        raise type(error)(str(error).replace(f"{name}[0]", name, 1)) from None
+    copy_all(("destination", "source"), to, given, indices, transfer, stream)
 
 
 def _index(name: str, index: Any, stream: Any) -> _native.Array:
@@ -97,7 +73,7 @@ def _index(name: str, index: Any, stream: Any) -> _native.Array:
     if not isinstance(index, (list, tuple, range)):
         if not isinstance(index, _native.Array) and isinstance(index, (str, bytes, bytearray)):
             raise TypeError(f"{name} is {short(index)}: {_INDICES}")
-        return _one(name, index, stream)
+        return shared(name, index, stream)
     plain = _native.integers(tuple(index) if isinstance(index, range) else index)
     if plain:
         return buffer(memoryview(plain).cast("q"))

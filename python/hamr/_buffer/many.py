@@ -45,39 +45,70 @@ def copy_many(
     ValueError names the position in the sequence. A read-only destination is a ValueError. After a
     DeviceError or OutOfMemory the elements of all destinations are unspecified.
     """
-    to = shared("destinations", destinations, stream, wait)
-    given = shared("sources", sources, stream, wait)
+    copy_all(
+        ("destinations", "sources"),
+        listed("destinations", destinations),
+        listed("sources", sources),
+        (None, None),
+        transfer,
+        stream,
+        wait,
+    )
+
+
+def listed(name: str, arrays: Any) -> list[Any]:
+    """The arrays of a sequence as a list that nobody else has."""
+    if isinstance(arrays, (list, tuple)) or (
+        isinstance(arrays, Sequence) and not isinstance(arrays, (str, bytes, bytearray, memoryview))
+    ):
+        return list(arrays)
+    raise TypeError(
+        f"{name} is {short(arrays)}, a {type(arrays).__name__}: "
+        "accepted is a sequence of arrays, as a list"
+    )
+
+
+def copy_all(
+    names: tuple[str, str],
+    to: list[Any],
+    given: list[Any],
+    indices: tuple[_native.Array | None, _native.Array | None],
+    transfer: Transfer | int | TransferName | None,
+    stream: Any,
+    wait: bool | None = None,
+) -> None:
+    """Copy arrays, or the blocks that indices name. The names are those of the two lists."""
     if len(to) != len(given):
         raise ValueError(
-            f"destinations has {len(to)} arrays and sources {len(given)}: "
+            f"{names[0]} has {len(to)} arrays and {names[1]} {len(given)}: "
             "accepted is one source for each destination"
         )
-    _native.copy_many(to, given, None, None, -1 if transfer is None else transfer_of(transfer))
+    mode = -1 if transfer is None else transfer_of(transfer)
+
+    def share(name: str, i: int, array: Any) -> _native.Array:
+        return shared(f"{name}[{i}]", array, stream, wait)
+
+    _native.copy_many(to, given, *indices, mode, names, share, _plain(stream, wait))
 
 
-def shared(name: str, arrays: Any, stream: Any, wait: bool | None) -> list[_native.Array]:
-    """For each of the arrays an array that the core can use."""
-    if not isinstance(arrays, (list, tuple)) and (
-        not isinstance(arrays, Sequence) or isinstance(arrays, (str, bytes, bytearray, memoryview))
-    ):
-        raise TypeError(
-            f"{name} is {short(arrays)}, a {type(arrays).__name__}: "
-            "accepted is a sequence of arrays, as a list"
-        )
-    plain = stream is None and wait is None and not (entered and blocks() is not None)
-    known = _native.adopt_known
-    shared: list[_native.Array] = []
-    for i, array in enumerate(arrays):
-        if isinstance(array, _native.Array):
-            if array._closed:
-                raise FreedBuffer(f"{name}[{i}] was closed")
-        else:
-            try:
-                found = known(_native.Array, array, 0, _SYNC, None) if plain else None
-                array = buffer(array, stream, _SYNC, wait=wait) if found is None else found
-            except (TypeError, ValueError) as error:
-                if type(error) not in (TypeError, ValueError):
-                    raise
-                raise type(error)(f"{name}[{i}] is {short(array)}: {error}") from None
-        shared.append(array)
-    return shared
+def shared(name: str, array: Any, stream: Any, wait: bool | None = None) -> _native.Array:
+    """An array that the core can use."""
+    if isinstance(array, _native.Array):
+        if array._closed:
+            raise FreedBuffer(f"{name} was closed")
+        return array
+    try:
+        if _plain(stream, wait):
+            found = _native.adopt_known(_native.Array, array, 0, _SYNC, None)
+            if found is not None:
+                return found
+        return buffer(array, stream, _SYNC, wait=wait)
+    except (TypeError, ValueError) as error:
+        if type(error) not in (TypeError, ValueError):
+            raise
+        raise type(error)(f"{name} is {short(array)}: {error}") from None
+
+
+def _plain(stream: Any, wait: bool | None) -> bool:
+    """Whether arrays are shared on the default stream, and nothing is said about waiting."""
+    return stream is None and wait is None and not (entered and blocks() is not None)

@@ -12,7 +12,7 @@ from .._base.allocator import Allocator, Transfer
 from .._base.element import name_of
 from .._base.library import core
 from .._buffer.buffers import Buffer, buffer
-from .._buffer.many import shared
+from .._buffer.many import copy_all, shared
 from .arguments import json_of, text_of
 from .description import GROUP
 from .groups import ALIGNMENT, BYTES, Group, places
@@ -99,16 +99,10 @@ class _Tree:
 
     def sources(self) -> list[_native.Array]:
         """The arrays, shared."""
-        try:
-            return shared("arrays", self.leaves, None, None)
-        except (TypeError, ValueError):
-            for path, array in zip(self.paths(), self.leaves, strict=True):
-                try:
-                    shared("arrays", [array], None, None)
-                except (TypeError, ValueError) as error:
-                    told = str(error).replace("arrays[0]", f"arrays[{path!r}]", 1)
-                    raise type(error)(told) from None
-            raise
+        return [
+            shared(f"arrays[{path!r}]", array, None)
+            for path, array in zip(self.paths(), self.leaves, strict=True)
+        ]
 
 
 class Plan:
@@ -185,7 +179,8 @@ class Plan:
         for last, source in enumerate(sources, 1):
             nbytes += source.nbytes
             if last == len(sources) or (told and nbytes >= SHARE):
-                _native.copy_many(to[first:last], sources[first:last], None, None, Transfer.sync)
+                both = to[first:last], sources[first:last]
+                copy_all(("arrays", "arrays"), *both, (None, None), Transfer.sync, None)
                 if told:
                     told(nbytes)
                 first, nbytes = last, 0
