@@ -20,6 +20,11 @@ func (b *contextFloor) StreamDevice(s backends.Stream) (int, error) {
 		return backends.HostDevice, nil
 	}
 	context, own := b.streams.contextOf(s)
+	for _, d := range b.devices {
+		if own && d.context.Load() == context {
+			return d.number, nil
+		}
+	}
 	if !own {
 		if !b.mayBeStream(s) {
 			return 0, backends.ErrNoStream

@@ -1,9 +1,13 @@
 """Made-up streams and those of another device: refused before anything is done."""
 
+import itertools
+from functools import partial
+
 import numpy as np
 import pytest
 
 import hamr
+from hamr._buffer.constructing import construct
 from tests.cuda import driver
 
 N = 1000
@@ -93,3 +97,31 @@ def test_the_current_device_decides():
         hamr.Buffer(N, "f4", "cuda", stream=stream)
     with hamr.device(1):
         assert hamr.Buffer(N, "f4", "cuda", stream=stream, fill=2).device == 1
+
+
+def test_both_constructors_take_the_same_streams():
+    """C takes those that hamr has made, and leaves the others to Python."""
+    foreign = driver.Stream()
+    other = [hamr.Stream(device=1)] if driver.DEVICES > 1 else []
+    streams = [
+        None, hamr.Stream(), hamr.Stream(device=0), *other, foreign.handle, foreign,
+        hamr.Stream(foreign.handle), 0, 1, 2, -1, "s", object(),
+    ]  # fmt: skip
+    allocators = [None, "cuda", "cuda_async", "cuda_uva", "cuda_host", "malloc", "hip", "bad"]
+    devices = [{}, {"device": 0}, {"device": "cuda"}, {"device": None}, {"device": 1}]
+
+    def outcome(make, stream, allocator, more):
+        named = dict(shape=3, dtype="f4", allocator=allocator, stream=stream, **more)
+        try:
+            made = make(**named)
+        except Exception as error:
+            return type(error), str(error)
+        same, elements = made.stream is stream, str(made) if "fill" in more else None
+        return made.allocator, made.device, made.transfer, int(made.stream), same, elements
+
+    for stream, allocator, place in itertools.product(streams, allocators, devices):
+        for more in (place, {**place, "fill": 3}):
+            arguments = stream, allocator, more
+            assert outcome(hamr.Buffer, *arguments) == outcome(
+                partial(construct, hamr.Buffer), *arguments
+            ), arguments

@@ -10,6 +10,8 @@
 #include "base/elements.h"
 #include "base/python.h"
 #include "core/core.h"
+#include "memory/stream_life.h"
+#include "plain/allocators.h"
 #include "plain/layout.h"
 
 #define SYNC_HOST 1 /* the transfer mode of who names none */
@@ -21,8 +23,8 @@ static PyObject *elements;       /* the numbers of element types that were named
 static PyObject *allocators;     /* the members of hamr.Allocator by name */
 static PyTypeObject *allocator_type;
 
-enum { SHAPE, DTYPE, ALLOCATOR, POSITIONAL, FILL = POSITIONAL, DEVICE, ARGUMENTS };
-static const char *const texts[ARGUMENTS] = {"shape", "dtype", "allocator", "fill", "device"};
+enum { SHAPE, DTYPE, ALLOCATOR, POSITIONAL, FILL = POSITIONAL, DEVICE, STREAM, ARGUMENTS };
+static const char *const texts[ARGUMENTS] = {"shape", "dtype", "allocator", "fill", "device", "stream"};
 static PyObject *words[ARGUMENTS];
 
 int construct_setup(PyObject *module) {
@@ -100,24 +102,40 @@ static int read_device(PyObject *device, PyObject *allocator, hamr_array *array)
     return 1;
 }
 
+/* A stream that hamr has made, for memory of its device. */
+static int read_stream(PyObject *stream, hamr_array *array, PyObject **life) {
+    int32_t device = -1;
+    if (!stream || stream == Py_None) return 1;
+    if (!is_of_cuda(array->allocator) || memory_kind(array->allocator) != HAMR_DEVICE_ONLY) return 0;
+    *life = stream_life_of(stream);
+    if (!*life || !(array->stream = stream_life_of_cuda(*life, &device))) return 0;
+    place_array(array, core_functions()->devices);
+    return array->device == device;
+}
+
 static int read_fill(PyObject *fill, unsigned char *bytes, int32_t *element) {
     if (!PyFloat_CheckExact(fill) && !PyLong_CheckExact(fill) && !PyBool_Check(fill) && !PyComplex_CheckExact(fill))
         return 0;
     return element_from_scalar(fill, bytes, element) > 0;
 }
 
-/* Makes the draft what is asked for; 0, and an exception perhaps, for what is not read here. */
+/* Makes the draft what is asked for, and *order and *life what keeps its stream; 0, and an exception perhaps, for what
+ * is not read here. */
 static int read_plain(PyObject *arguments, PyObject *names, Draft *draft, unsigned char *bytes, int32_t *element,
-                      int *filled) {
+                      int *filled, PyObject **order, PyObject **life) {
     PyObject *given[ARGUMENTS] = {NULL};
     hamr_array *array = &draft->array;
     if (PyList_Size(blocks_entered) != 0 || !read_arguments(arguments, names, given)) return 0;
     *filled = given[FILL] && given[FILL] != Py_None;
     array->device = HAMR_HOST_DEVICE;
     array->transfer = SYNC_HOST;
-    return read_shape(given[SHAPE], array) && read_element(given[DTYPE], &array->element) &&
-        read_allocator(given[ALLOCATOR], &array->allocator) &&
-           read_device(given[DEVICE], given[ALLOCATOR], array) && (!*filled || read_fill(given[FILL], bytes, element));
+    if (!read_shape(given[SHAPE], array) || !read_element(given[DTYPE], &array->element) ||
+        !read_allocator(given[ALLOCATOR], &array->allocator) ||
+        !read_device(given[DEVICE], given[ALLOCATOR], array) || (*filled && !read_fill(given[FILL], bytes, element)) ||
+        !read_stream(given[STREAM], array, life))
+        return 0;
+    if (*life) *order = Py_NewRef(given[STREAM]);
+    return 1;
 }
 
 static PyObject *in_python(PyTypeObject *type, PyObject *arguments, PyObject *names) {
@@ -145,12 +163,19 @@ PyObject *array_construct(PyTypeObject *type, PyObject *arguments, PyObject *nam
     unsigned char bytes[16];
     int32_t element = 0;
     int filled = 0;
+    PyObject *order = NULL, *life = NULL, *made = NULL;
     draft_start(&draft);
-    if (!core_functions() || !read_plain(arguments, names, &draft, bytes, &element, &filled) || !core_functions()) {
+    if (!core_functions() || !read_plain(arguments, names, &draft, bytes, &element, &filled, &order, &life) ||
+        !core_functions()) {
         PyErr_Clear();
-        return in_python(type, arguments, names);
+        made = in_python(type, arguments, names);
+    } else if (create_draft(&draft, filled ? bytes : NULL, element) == 0) {
+        made = draft_finish(type, &draft, NULL);
+        if (made && life) array_follow((Array *)made, &(Array){.order = order, .life = life});
     }
-    return create_draft(&draft, filled ? bytes : NULL, element) < 0 ? NULL : draft_finish(type, &draft, NULL);
+    Py_XDECREF(order);
+    Py_XDECREF(life);
+    return made;
 }
 
 /* set_constructor(constructor, elements, kind, allocators) */

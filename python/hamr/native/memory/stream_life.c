@@ -188,6 +188,14 @@ PyObject *stream_life_of(PyObject *stream) {
 
 int stream_life_made(PyObject *life) { return ((const Life *)life)->made != 0; }
 
+uint64_t stream_life_of_cuda(PyObject *object, int32_t *device) {
+    const Life *life = (const Life *)object;
+    if (!life->made || life->over || life->generation != core_generation) return 0;
+    if (strcmp(life->backend, "cuda") != 0) return 0;
+    *device = life->device;
+    return life->handle;
+}
+
 int stream_life_keeps(PyObject *object, uint64_t stream) {
     const Life *life = (const Life *)object;
     return life && life->handle == stream && (life->made || life->owner);
