@@ -172,7 +172,7 @@ func (r *Runtime) copyBytes(dst, src piece, t Transfer) error {
 	if t == Async && dst.locked == nil { // else it is waited for
 		dst.lockFor(&side, &known)
 	}
-	if src.locked == nil && src.memory.uses.WrittenLate() && !src.memory.uses.Idle() {
+	if src.locked == nil && src.memory.uses.WrittenLate() {
 		src.lockFor(&side, &known)
 	}
 	return r.copyByRuntimeOf(side, dst, src, t)
