@@ -14,6 +14,7 @@ import hamr._native as _native
 from .._base.allocator import Allocator, Transfer
 from .._base.element import element_of
 from .._buffer.buffers import Buffer
+from .._buffer.many import copy_all
 from . import libraries
 from .arguments import text_of
 from .description import group_of
@@ -241,7 +242,7 @@ class Directory:
         new = Buffer(end, "uint8", allocator, device=None if whole._host else whole.device)
         rows = [[places.get(at, 0), *rest] for at, *rest in rows]
         copies = _native.views(Buffer, new, rows, self.elements)
-        _native.copy_many([*copies], [*made], None, None, Transfer.sync)
+        copy_all(("arrays", "arrays"), copies, made, (None, None), Transfer.sync, None)
         return copies
 
     def _part(self, only: tuple[str, ...]) -> tuple[Any, list[int]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from .._buffer.buffers import Buffer
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
-
-    from .._buffer.buffers import Buffer
 
 
 def to_numpy() -> Callable[[Buffer], Any]:
@@ -42,4 +42,13 @@ def to_cupy() -> Callable[[Buffer], Any]:
 def to_jax() -> Callable[[Buffer], Any]:
     """JAX's array, where the array is."""
     from_dlpack = import_module("jax.dlpack").from_dlpack
-    return lambda each: from_dlpack(each)
+
+    def to(each: Buffer) -> Any:
+        # JAX asks as before DLPack could say that an array is read-only, and does not write to it.
+        device = None if each._host else each.device
+        unmarked = Buffer.from_pointer(
+            each.ptr, each.shape, each.dtype, each.allocator, device=device, owner=each
+        )
+        return from_dlpack(unmarked)
+
+    return to

@@ -63,7 +63,7 @@ class Several:
                 f"names are {len(called)}: accepted are {len(given)}, as many as arrays"
             )
         place = (-1, -1) if allocator is None and device is None else place_of(allocator, device)
-        sources = shared("arrays", given, None, None)
+        sources = [shared(f"arrays[{i}]", each, None) for i, each in enumerate(given)]
         made = _native.store_put_many(self._session(), sources, called, *place, flags, text)
         return _native.store_take(made)
 

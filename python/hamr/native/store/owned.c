@@ -251,7 +251,8 @@ PyMethodDef owned_functions[] = {
     {"store_classes", set_classes, METH_VARARGS,
      "store_classes(id, exceptions): what ids are, and the kinds of the store's errors, in order."},
     {"store_take", take_all, METH_O,
-     "store_take(made) -> list: the ids of each Owned in a list, of objects that do not go again with these from now on."},
+     "store_take(made) -> list: the ids of each Owned in a list, of objects that do not go again with these from now "
+     "on."},
     {"owned_at", owned_at, METH_O, "owned_at(address) -> the Owned in whose memory an address lies, or None."},
     {NULL, NULL, 0, NULL},
 };
