@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"cmp"
+
 	"hamr/backends"
 	"hamr/backends/internal/setting"
 )
@@ -14,6 +16,8 @@ const (
 	// downGrid and upGrid fill the bus. More blocks of threads would slow down other kernels: see
 	// docs/rationale/movement.md.
 	downGrid, upGrid = 4, 16
+	// downGridOfRuns fills the bus where each word's run is searched for.
+	downGridOfRuns = 8
 	// ofCopyEngine is the size of the smallest blocks that the copy engines move as fast as a kernel does.
 	ofCopyEngine = 1 << 20
 )
@@ -24,15 +28,12 @@ func (b *copyFloor) readGrid() error {
 	return err
 }
 
-// gridAcrossBus is how many blocks of threads copy from a device to page-locked memory, or the other way.
+// gridAcrossBus is how many blocks of threads copy blocks from a device to page-locked memory, or the other way.
 func (b *copyFloor) gridAcrossBus(down bool) int {
-	switch {
-	case b.grid > 0:
-		return b.grid
-	case down:
-		return downGrid
+	if down {
+		return cmp.Or(b.grid, downGrid)
 	}
-	return upGrid
+	return cmp.Or(b.grid, upGrid)
 }
 
 // copyAcrossBus copies between page-locked memory and a device: by a kernel, but the largest by the copy engines. It
@@ -56,7 +57,11 @@ func (b *copyFloor) copyAcrossBus(v *visit, d *device, runs []run, down bool, st
 		small = append(small, r)
 	}
 	if len(small) > 0 {
-		if err := b.copyByKernel(v, d, small, stream, b.driver.MemcpyAsync, b.gridAcrossBus(down)); err != nil {
+		grid := cmp.Or(b.grid, upGrid)
+		if down {
+			grid = cmp.Or(b.grid, downGridOfRuns)
+		}
+		if err := b.copyByKernel(v, d, small, stream, b.driver.MemcpyAsync, grid); err != nil {
 			return err
 		}
 	}

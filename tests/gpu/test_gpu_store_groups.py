@@ -83,8 +83,7 @@ def test_cupy(client, cupy_library, where):
 
 @pytest.mark.parametrize("where", ["host", "cuda"])
 def test_jax(client, jax_library, where):
-    given = {name: each for name, each in WEIGHTS.items() if name != "layers"}
-    given["layers"] = WEIGHTS["layers"][:2]  # JAX has no int64 unless it is told to
+    given = {**WEIGHTS, "layers": WEIGHTS["layers"][:2]}  # JAX has no int64 unless it is told to
     place = {"device": 0} if where == "cuda" else {"allocator": "shared"}
     group = client.get_group(client.put_group(given, **place))
     check(
