@@ -32,6 +32,7 @@ type Request struct {
 	Size      int // bytes, more than zero
 	Stream    Stream
 	Zero      bool // the memory must read as zeros
+	Tag       Tag  // what it is paused by, see Pauser
 }
 
 // Progress is a bit set of what a copy may still do after Copy has returned.

@@ -163,7 +163,7 @@ func (a *Array) prepare(h *Handle, s backends.Space, device int, said *backing.R
 // memory is not of, the default stream there.
 func (a *Array) order(h *Handle, device int) error {
 	p := a.all()
-	if err := a.memory.notMapped(); err != nil {
+	if err := a.memory.there(); err != nil {
 		return err
 	}
 	if !p.hasStream() {

@@ -47,7 +47,8 @@ func (r *Runtime) allocate(m *Memory, a backends.Allocator, device, size int, st
 		if m.backend == r.byAllocator[grantedAs].backend {
 			r.grants.Drop()
 		}
-		request := backends.Request{Allocator: a, Device: m.region.Device, Size: size, Stream: m.ordered(), Zero: zero}
+		request := backends.Request{Allocator: a, Device: m.region.Device, Size: size, Stream: m.ordered(), Zero: zero,
+			Tag: m.tag}
 		at, err := m.take(&request)
 		if err != nil {
 			err = r.takeAgain(before, m.backend, err, func() (failed error) {

@@ -21,6 +21,8 @@ type Options struct {
 	// that came from a device. Any allocator of ordinary host memory leaves it open.
 	StreamOf backends.Allocator
 	Transfer Transfer
+	// Tag is what Runtime.Pause names the memory by, where its allocator has memory that can be paused. Copies have none.
+	Tag backends.Tag
 	// OrPageable takes ordinary host memory where there is no more page-locked memory to be had: Array.Allocator tells.
 	OrPageable bool
 }

@@ -16,7 +16,8 @@ func (r *Runtime) NewElementsAtOnce(t arrayiface.ElementType, count int, o Optio
 	}
 	// Other streams than the default one may have to be asked for first.
 	atOnce := r.byAllocator[o.Allocator].atOnce
-	if atOnce == nil || o.Stream != 0 || count <= 0 || count > math.MaxInt64/2/max(t.Size(), 1) {
+	if atOnce == nil || o.Stream != 0 || o.Tag != backends.NoTag || count <= 0 ||
+		count > math.MaxInt64/2/max(t.Size(), 1) {
 		return nil
 	}
 	m, size := r.newMemory(o.Allocator), count*t.Size()

@@ -140,15 +140,34 @@ func (b *books) reserve(m *Memory, size int) error {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	for _, s := range []share{shareOf(m), everywhere(m.library)} {
-		if limit, is := b.limits[s]; is && b.used[s]+int64(size) > limit {
+		limit, is := b.limits[s]
+		if used := b.inUse(m.runtime, s); is && used+int64(size) > limit {
 			return &backends.OutOfMemoryError{Allocator: m.region.Allocator, Device: m.region.Device, Size: size, Limited: true,
-				Detail: fmt.Sprintf("the limit is %d bytes for %s%s, of which %d are in use", limit, m.library, s.where(),
-					b.used[s])}
+				Detail: fmt.Sprintf("the limit is %d bytes for %s%s, of which %d are in use", limit, m.library, s.where(), used)}
 		}
 	}
 	if len(b.limits) > 0 {
 		m.booked = b.epoch
 		b.count(m, size)
+	}
+	return nil
+}
+
+// inUse is how many bytes there are of a share, without those that are paused.
+func (b *books) inUse(r *Runtime, s share) int64 {
+	return b.used[s] - r.bytesAway(func(m *Memory) bool { return s == shareOf(m) || s == everywhere(m.library) })
+}
+
+// allow refuses to resume memory for which the limits leave no room.
+func (b *books) allow(r *Runtime, t backends.Tag) error {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	for s, limit := range b.limits {
+		more := r.bytesAway(func(m *Memory) bool { return m.tag == t && (s == shareOf(m) || s == everywhere(m.library)) })
+		if used := b.inUse(r, s); more > 0 && used+more > limit {
+			return &backends.OutOfMemoryError{Allocator: backends.CUDAVMM, Device: s.device, Size: int(more), Limited: true,
+				Detail: fmt.Sprintf("the limit is %d bytes for %s%s, of which %d are in use", limit, s.library, s.where(), used)}
+		}
 	}
 	return nil
 }
@@ -261,7 +280,7 @@ func (r *Runtime) LibraryLimits() (list []LibraryLimit) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	for s, limit := range b.limits {
-		list = append(list, LibraryLimit{s.library, s.backend, s.device, limit, b.used[s]})
+		list = append(list, LibraryLimit{s.library, s.backend, s.device, limit, b.inUse(r, s)})
 	}
 	return list
 }

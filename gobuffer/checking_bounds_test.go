@@ -85,7 +85,7 @@ func TestSettlingReturnsThoughLibrariesFreeMemory(t *testing.T) {
 	r, d, c := busyWorld(t, 0)
 	c.Stop()
 	grantAndFree := func() {
-		at, err := r.Grant(gobuffer.LibraryCuPy, 0, 512, 0)
+		at, err := r.Grant(gobuffer.LibraryCuPy, 0, 512, 0, backends.NoTag)
 		if assert.NoError(t, err) {
 			assert.NoError(t, r.UseFor(at, backends.EveryStream))
 			assert.True(t, r.FreeFor(at))
@@ -104,7 +104,7 @@ func TestSettlingReturnsThoughLibrariesFreeMemory(t *testing.T) {
 
 func TestALibrarysMemoryThatIsNotTakenBackIsKept(t *testing.T) {
 	r, fake, c := checkedWorld(t, muchKept)
-	at, err := r.Grant(gobuffer.LibraryCuPy, 0, 4096, 0)
+	at, err := r.Grant(gobuffer.LibraryCuPy, 0, 4096, 0, backends.NoTag)
 	require.NoError(t, err)
 	require.True(t, r.FreeFor(at))
 	fake.FailAt("Free", 0, &backends.NotFreedError{Reason: errInjected})

@@ -109,7 +109,7 @@ func TestAKernelThatIsLateIsFound(t *testing.T) {
 
 func TestALibrarysWriteToWhatItFreedIsFound(t *testing.T) {
 	r, fake, c := checkedWorld(t, muchKept)
-	at, err := r.Grant(gobuffer.LibraryTorch, 0, 4096, 0)
+	at, err := r.Grant(gobuffer.LibraryTorch, 0, 4096, 0, backends.NoTag)
 	require.NoError(t, err)
 	require.True(t, r.FreeFor(at))
 	r.SettleGrants()
@@ -121,7 +121,7 @@ func TestALibrarysWriteToWhatItFreedIsFound(t *testing.T) {
 
 func TestALibrarysSecondReleaseIsFound(t *testing.T) {
 	r, _, c := checkedWorld(t, muchKept)
-	at, err := r.Grant(gobuffer.LibraryCuPy, 1, 4096, 0)
+	at, err := r.Grant(gobuffer.LibraryCuPy, 1, 4096, 0, backends.NoTag)
 	require.NoError(t, err)
 	require.True(t, r.FreeFor(at))
 	assert.False(t, r.FreeFor(at), "before anything was waited for")
@@ -141,7 +141,7 @@ func TestALibrarysSecondReleaseIsFound(t *testing.T) {
 	assert.Equal(t, []any{gobuffer.AnyLibrary, 0}, []any{found[0].Library, found[0].Size})
 	assert.NotZero(t, found[0].Again.Time)
 
-	again, err := r.Grant(gobuffer.LibraryTorch, 1, 4096, 0)
+	again, err := r.Grant(gobuffer.LibraryTorch, 1, 4096, 0, backends.NoTag)
 	require.NoError(t, err)
 	require.True(t, r.FreeFor(again))
 	found, _ = c.Stop()

@@ -23,6 +23,10 @@ func (a *Array) covering() (all *order.Work, err error) {
 	if err := a.check(); err != nil || a.memory == nil {
 		return nil, err
 	}
+	//mutate:skip the address of memory that is paused is given away
+	if err := a.memory.notPaused(); err != nil {
+		return nil, err
+	}
 	if a.memory.streams == nil {
 		// No stream of the memory's own covers it.
 		//mutate:replace who reads ordinary host memory is told of nothing that is pending on it
@@ -92,7 +96,7 @@ func (a *Array) Before(s backends.Stream) error {
 	if err := a.check(); err != nil {
 		return err
 	}
-	if err := a.memory.notMapped(); err != nil {
+	if err := a.memory.there(); err != nil {
 		return err
 	}
 	before, err := a.covering()

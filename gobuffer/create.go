@@ -67,6 +67,9 @@ func (r *Runtime) newElements(m *Memory, t arrayiface.ElementType, count int, o 
 			return err
 		}
 	}
+	if o.Tag != backends.NoTag && r.pauses.ever.Load() != 0 && r.pausable(o.Allocator) {
+		m.tag = o.Tag
+	}
 	err := r.allocate(m, o.Allocator, o.Device, count*t.Size(), o.Stream, false)
 	if o.OrPageable && o.Allocator.Kind() == backends.Pinned && outOfMemory(err) {
 		pattern, library := m.first, m.library
@@ -86,4 +89,9 @@ func (r *Runtime) newElements(m *Memory, t arrayiface.ElementType, count int, o 
 		return err
 	}
 	return nil
+}
+
+// pausable reports whether memory of an allocator can be paused.
+func (r *Runtime) pausable(a backends.Allocator) bool {
+	return a >= 0 && int(a) < allocatorSlots && r.byAllocator[a].pauser != nil
 }

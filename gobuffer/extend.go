@@ -66,7 +66,7 @@ func (m *Memory) relocated(size int) (*Memory, error) {
 		//mutate:remove memory at other addresses knows nothing of the work at the old ones
 		_ = next.mark(w, nil) // takes the ticket over, and drops none
 	}
-	next.library = m.library
+	next.library, next.tag = m.library, m.tag
 	next.come(has)
 	if r.tracing() {
 		r.tracef("relocate %s device %d from %#x to %#x of %d bytes", m.region.Allocator, m.region.Device, m.region.Address,

@@ -20,8 +20,9 @@ const perThread backends.Stream = 2
 // Grant returns size bytes of a CUDA device's memory for a library, until FreeFor. The library uses the memory first
 // and last on stream s: what is enqueued on s from now on runs after all earlier uses. For backends.EveryStream nothing
 // uses the memory any more, and nobody says which streams will. If hamr has nothing more to give back, and the
-// callbacks of OnOutOfMemory have not either, the error is a *backends.OutOfMemoryError.
-func (r *Runtime) Grant(l Library, device, size int, s backends.Stream) (backends.Address, error) {
+// callbacks of OnOutOfMemory have not either, the error is a *backends.OutOfMemoryError. Memory of a tag is paused by
+// it.
+func (r *Runtime) Grant(l Library, device, size int, s backends.Stream, t backends.Tag) (backends.Address, error) {
 	if err := r.check(); err != nil {
 		return 0, err
 	}
@@ -48,8 +49,8 @@ func (r *Runtime) Grant(l Library, device, size int, s backends.Stream) (backend
 	}
 	before := r.givenBack()
 	r.grants.Drop()
-	request := backends.Request{Allocator: grantedAs, Device: device, Size: size, Stream: s}
-	m := &Memory{library: l, ending: freed{}}
+	request := backends.Request{Allocator: grantedAs, Device: device, Size: size, Stream: s, Tag: t}
+	m := &Memory{library: l, tag: t, ending: freed{}}
 	if err := r.place(m, backends.Region{Allocator: grantedAs, Device: device}, size, s); err != nil {
 		return 0, err
 	}
@@ -81,7 +82,7 @@ func (r *Runtime) granted(m *Memory, at backends.Address) {
 }
 
 // GrantAtOnce is Grant if that needs no wait, see backends.AtOnce. Else it returns zero and has done nothing.
-func (r *Runtime) GrantAtOnce(l Library, device, size int, s backends.Stream) backends.Address {
+func (r *Runtime) GrantAtOnce(l Library, device, size int, s backends.Stream, t backends.Tag) backends.Address {
 	if r.check() != nil || size <= 0 || int64(size) > math.MaxInt64/2 || r.tracing() || r.books.watched.Load() != 0 {
 		return 0
 	}
@@ -89,11 +90,12 @@ func (r *Runtime) GrantAtOnce(l Library, device, size int, s backends.Stream) ba
 	if b == nil {
 		return 0
 	}
-	m := &Memory{library: l, ending: freed{}}
+	m := &Memory{library: l, tag: t, ending: freed{}}
 	if r.place(m, backends.Region{Allocator: grantedAs, Device: device}, size, s) != nil {
 		return 0
 	}
-	at, ok := b.AllocateAtOnce(backends.Request{Allocator: grantedAs, Device: device, Size: size, Stream: s})
+	at, ok := b.AllocateAtOnce(backends.Request{Allocator: grantedAs, Device: device, Size: size, Stream: s,
+		Tag: t})
 	if !ok {
 		return 0
 	}

@@ -291,7 +291,11 @@ func (a *Array) elsewhere(n int) (next *Array, holds bool, err error) {
 			return nil, false, err
 		}
 	}
-	next, err = a.runtime.NewArray(a.layout.Type, []int{n}, a.options)
+	o := a.options
+	if a.memory != nil {
+		o.Tag = a.memory.tag
+	}
+	next, err = a.runtime.NewArray(a.layout.Type, []int{n}, o)
 	return next, false, err
 }
 

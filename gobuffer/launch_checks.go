@@ -92,7 +92,7 @@ func (k *Kernel) checkArray(a *Array, reads bool, name string) error {
 	if err := k.module.runtime.claims.refuseUse(a.all(), a.holder, !reads); err != nil {
 		return err
 	}
-	if err := a.memory.notMapped(); err != nil {
+	if err := a.memory.there(); err != nil {
 		return err
 	}
 	reached, err := k.reaches(a)
@@ -123,4 +123,30 @@ func (k *Kernel) reaches(a *Array) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// hold keeps the memory of kernels' arguments from being paused until release is called.
+func (r *Runtime) hold(arguments []Argument) (release func(), err error) {
+	if r.pauses.ever.Load() == 0 {
+		return func() {}, nil
+	}
+	var releases []func()
+	release = func() {
+		for _, each := range releases {
+			each()
+		}
+	}
+	for _, argument := range arguments {
+		a := argument.Array
+		if a == nil || a.memory == nil || a.memory.pauser == nil {
+			continue
+		}
+		each, err := a.memory.pauser.Hold(a.memory.region)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		releases = append(releases, each)
+	}
+	return release, nil
 }

@@ -109,6 +109,13 @@ func (k *Kernel) Launch(shape backends.LaunchShape, on LaunchStream, arguments [
 	if err != nil {
 		return err
 	}
+	//mutate:replace memory is paused while a kernel is being launched on it
+	//mutate:with k.module.runtime.hold(arguments) => func() {}, error(nil)
+	release, err := k.module.runtime.hold(arguments)
+	if err != nil {
+		return err
+	}
+	defer release()
 	f := frames.Get().(*frame)
 	defer f.end()
 	return k.launch(f, w, on.MayEnd, shape, arguments)

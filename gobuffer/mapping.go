@@ -145,8 +145,12 @@ func (m *Memory) settleView() error {
 	return x.host.Load().uses.Settle()
 }
 
-// notMapped is ErrMapped while the host has m mapped.
-func (m *Memory) notMapped() error {
+// there is ErrMapped while the host has m mapped, and a *backends.PausedError while it is paused.
+func (m *Memory) there() error {
+	//mutate:skip code on a device is given memory that is paused
+	if err := m.notPaused(); err != nil {
+		return err
+	}
 	if !m.mappable() {
 		return nil
 	}
@@ -158,6 +162,18 @@ func (m *Memory) notMapped() error {
 		return ErrMapped
 	}
 	return nil
+}
+
+// notPaused is a *backends.PausedError while m is paused.
+func (m *Memory) notPaused() error {
+	if m == nil || m.pauser == nil || m.runtime.pauses.ever.Load() == 0 {
+		return nil
+	}
+	release, err := m.pauser.Hold(m.region)
+	if err == nil {
+		release()
+	}
+	return err
 }
 
 // mapper is the ability of a backend whose memory the host can map.

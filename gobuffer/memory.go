@@ -33,7 +33,8 @@ type Memory struct {
 	retired bool        // it counts as freed
 	left    atomic.Bool // the stream that it was made for has ended
 	library Library
-	booked  uint32 // books.epoch in which its bytes were booked; guarded by books.mutex
+	tag     backends.Tag // that it is paused by
+	booked  uint32       // books.epoch in which its bytes were booked; guarded by books.mutex
 	refs    atomic.Int64
 	uses    order.Uses // enqueued and not yet waited for
 	first   pattern    // what it was filled with; here to save an allocation

@@ -139,6 +139,13 @@ type keeping struct {
 	made   piece // its elements, with a reference; without memory until they are there
 }
 
+// pauses are the tags of a Runtime.
+type pauses struct {
+	ever  atomic.Int64 // tags: see PausableWord
+	mutex sync.Mutex
+	known []backends.Tag
+}
+
 // bytes returns how many bytes are kept in memory of an allocator.
 func (k *kept) bytes(a backends.Allocator) (size int64) {
 	k.mutex.Lock()

@@ -86,7 +86,7 @@ func (a *Array) currentDevice(s backends.Space) (int, error) {
 // runs after that runtime's default stream. The two runtimes know nothing of each other's streams, so pending work is
 // waited for.
 func (a *Array) orderFor(b backends.Backend, h *Handle, device int) error {
-	if err := errors.Join(a.memory.notMapped(), a.all().settle()); err != nil {
+	if err := errors.Join(a.memory.there(), a.all().settle()); err != nil {
 		return err
 	}
 	h.stream = 0

@@ -35,6 +35,7 @@ type Runtime struct {
 	modules     modules.Set
 	shares      shares.Ledger
 	grants      grants.Table[Memory]
+	pauses      pauses
 	blockFaults blockFaults
 	trace       atomic.Pointer[func(string)]
 }
@@ -64,9 +65,13 @@ func NewRuntime(list ...backends.Backend) (*Runtime, error) {
 		if grows && !grower.Grows(a) {
 			grower = nil
 		}
+		pauser, pauses := backends.As[backends.Pauser](b)
+		if pauses && !pauser.Pauses(a) {
+			pauser = nil
+		}
 		r.byAllocator[a] = served{b, streams, converter, batcher, blocks, atOnce, locator, a, a.Kind(),
 			a.ReachableFrom(backends.SpaceHost), waits && waiter.FreeWaits(a), maps && mapper.Maps(a),
-			a.Ordered() || (again && a.Kind() != backends.Pinned), grower, again && a.Kind() == backends.Pinned}
+			a.Ordered() || (again && a.Kind() != backends.Pinned), grower, pauser, again && a.Kind() == backends.Pinned}
 	}
 	for _, s := range backends.Spaces() {
 		r.temporaries = append(r.temporaries, backing.Temporaries(s, r.effort))

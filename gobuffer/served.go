@@ -18,5 +18,6 @@ type served struct {
 	maps      bool            // the host can map the memory
 	inOrder   bool            // it is taken and given back in the order of a stream
 	grower    backends.Grower // nil if the memory cannot grow
+	pauser    backends.Pauser // nil if the memory cannot be paused
 	settled   bool            // its backend hands it out again, and it is given back when nothing uses it
 }

@@ -9,7 +9,7 @@ import (
 type Statistics struct {
 	Allocator backends.Allocator
 	Live      int64 // allocations not yet freed
-	Current   int64 // bytes in them
+	Current   int64 // bytes in them, without memory that is paused
 	// Peak is the most bytes there ever were at once. What one goroutine frees while
 	// another allocates may count as still there.
 	Peak    int64
@@ -34,6 +34,7 @@ func (r *Runtime) Statistics() []Statistics {
 			continue
 		}
 		s.Current, s.Peak = c.Bytes()
+		s.Current -= r.bytesAway(func(m *Memory) bool { return m.region.Allocator == a })
 		s.Kept, s.Reused = r.kept.bytes(a), r.kept.reused[a].Load()
 		list = append(list, s)
 	}
@@ -57,4 +58,17 @@ func (r *Runtime) eachLiving(f func(l *living)) {
 	for a := range r.counters {
 		r.counters[a].Each(f)
 	}
+}
+
+// bytesAway are the bytes of memory that is paused, as far as counts says so.
+func (r *Runtime) bytesAway(counts func(m *Memory) bool) (bytes int64) {
+	if r.pauses.ever.Load() == 0 {
+		return 0
+	}
+	r.eachLiving(func(l *living) {
+		if m := l.Memory; m.tag != backends.NoTag && counts(m) && m.pauser.IsPaused(m.tag) {
+			bytes += int64(m.Size())
+		}
+	})
+	return bytes
 }

@@ -27,11 +27,11 @@ const (
 // Backend is backends.Backend for the allocators CUDA, CUDAAsync, CUDAUnified, CUDAHost and
 // CUDAVMM, and implements Streams, Locator, Current, Contexts, Identified, Peers,
 // MemoryReporter, Describer, PropertyReporter, Reuser, AtOnce, Grower, Sharer, PoolSharer, BatchCopier, BlockCopier,
-// Stager, Launcher, Compiler and Trimmer. Memory belongs to the caller until Free. All methods are
+// Stager, Launcher, Compiler, Pauser and Trimmer. Memory belongs to the caller until Free. All methods are
 // safe for concurrent use, and leave the calling thread's current context as it
 // was.
 type Backend struct {
-	copyFloor
+	pauseFloor
 
 	loader dl.Loader
 	probe  func() error
@@ -43,7 +43,7 @@ func New(lookup func(string) string) *Backend { return newOf(ofCUDA, lookup) }
 func newOf(d *Dialect, lookup func(string) string) *Backend {
 	b := &Backend{loader: dl.System}
 	b.dialect, b.lookup = d, lookup
-	b.extents.allocator = d.Allocators.Growing
+	b.extents.allocator, b.extents.lends = d.Allocators.Growing, d.Allocators.Plain
 	b.probe = sync.OnceValue(b.load)
 	return b
 }

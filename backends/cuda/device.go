@@ -38,6 +38,7 @@ type device struct {
 	pool    atomic.Uintptr // CUmemoryPool
 	reused  atomic.Pointer[pool.Pool]
 	parked  parked // of pool
+	tagged  taggedPools
 
 	limited  atomic.Bool  // by LimitPool
 	limit    atomic.Int64 // bytes, or pool.NoLimit

@@ -213,11 +213,16 @@ func (r *rig) assertClean(t testing.TB) {
 	r.stopFailing()
 	dl.Call(r.c.Finish)
 	assert.NoError(t, r.trimStaging())
-	pools := []*pool.Pool{r.pinned.Load()}
+	var pools []*pool.Pool
 	for _, d := range r.devices {
 		pools = append(pools, d.reused.Load())
+		for _, p := range d.tagged.all() {
+			pools = append(pools, p.Pool)
+		}
 	}
-	for _, p := range pools {
+	_, err := r.trimSpare()
+	assert.NoError(t, err)
+	for _, p := range append(pools, r.pinned.Load()) { // last, since contents of the others are there
 		if p != nil {
 			assert.Zero(t, p.Statistics().Lent, "memory leaks")
 			assert.NoError(t, p.Trim())

@@ -35,7 +35,7 @@ func (x *extents) grantAll(b *peerFloor, of, to *device, right int32) error {
 	for _, e := range x.list {
 		at := e.start
 		for _, size := range e.mapped {
-			if e.device != of {
+			if e.device != of || e.away != nil {
 				break
 			}
 			if err := b.grant(e, at, size, to, right); err != nil {

@@ -14,6 +14,7 @@ import (
 type growthFloor struct {
 	stagingFloor
 
+	pauses  pauses
 	reserve int // see GrowthSetting; zero is the default
 }
 
@@ -84,16 +85,13 @@ func (b *growthFloor) allocateGrowing(r backends.Request) (backends.Address, err
 	if err != nil {
 		return 0, err
 	}
-	u, err := b.units(d)
+	g, err := b.join(r.Tag)
 	if err != nil {
 		return 0, err
 	}
-	e, err := b.newExtent(d, u, r.Size)
+	defer g.unlock()
+	e, err := b.mapped(d, r.Size, true)
 	if err != nil {
-		return 0, err
-	}
-	if err := b.back(e, u.rounded(r.Size), u); err != nil {
-		_ = b.giveUp(e)
 		return 0, err
 	}
 	if r.Zero {
@@ -102,7 +100,25 @@ func (b *growthFloor) allocateGrowing(r backends.Request) (backends.Address, err
 			return 0, err
 		}
 	}
+	b.extents.enlist(e, g)
 	return e.start, nil
+}
+
+// mapped returns a new extent that has memory.
+func (b *growthFloor) mapped(d *device, size int, grows bool) (*extent, error) {
+	u, err := b.units(d)
+	if err != nil {
+		return nil, err
+	}
+	e, err := b.newExtent(d, u, size, grows)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.back(e, u.rounded(size), u); err != nil {
+		_ = b.giveUp(e)
+		return nil, err
+	}
+	return e, nil
 }
 
 // Grow maps more memory behind what there is. Where the addresses end, it asks for those
@@ -112,6 +128,10 @@ func (b *growthFloor) Grow(at backends.Region, _, size int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := e.group.lock(); err != nil {
+		return 0, err
+	}
+	defer e.group.unlock()
 	u, err := b.units(e.device)
 	if err != nil {
 		return 0, err
@@ -149,6 +169,10 @@ func (b *growthFloor) Relocate(at backends.Region, _, size int) (backends.Addres
 	if b.driver.MemRetainHandle == 0 {
 		return 0, 0, errors.ErrUnsupported
 	}
+	if err := old.group.lock(); err != nil {
+		return 0, 0, err
+	}
+	defer old.group.unlock()
 	u, err := b.units(old.device)
 	if err != nil {
 		return 0, 0, err
@@ -156,7 +180,7 @@ func (b *growthFloor) Relocate(at backends.Region, _, size int) (backends.Addres
 	if size > u.total {
 		return 0, 0, b.outOf(at, size)
 	}
-	e, err := b.newExtent(old.device, u, max(size, sum(old.mapped)))
+	e, err := b.newExtent(old.device, u, max(size, sum(old.mapped)), true)
 	if err == nil {
 		if err = b.mapAgain(e, old); err == nil {
 			err = b.back(e, u.rounded(size), u)
@@ -171,6 +195,7 @@ func (b *growthFloor) Relocate(at backends.Region, _, size int) (backends.Addres
 	if err != nil {
 		return 0, 0, err
 	}
+	b.extents.enlist(e, old.group)
 	return e.start, sum(e.mapped), nil
 }
 
@@ -181,16 +206,23 @@ func (b *growthFloor) freeGrowing(at backends.Region) error {
 	if err != nil {
 		return err
 	}
+	if g := e.group; g != nil {
+		g.changing.Lock()
+		defer g.changing.Unlock()
+	}
 	return b.endExtent(e)
 }
 
-func (b *growthFloor) endExtent(e *extent) error {
-	late := b.waitForUsers(e.device)
-	if refused(late) {
-		return late
+// endExtent is called with the lock of the extent's group. What is paused is in nobody's use.
+func (b *growthFloor) endExtent(e *extent) (late error) {
+	if e.away == nil {
+		if late = b.waitForUsers(e.device); refused(late) {
+			return late
+		}
 	}
-	if err := b.giveUp(e); err != nil {
+	if err := errors.Join(b.endAway(e), b.giveUp(e)); err != nil {
 		return &backends.NotFreedError{Reason: errors.Join(late, err)}
 	}
+	b.leave(e)
 	return late
 }

@@ -17,8 +17,42 @@ type extent struct {
 	reserved []int // bytes of each reservation
 	mapped   []int // bytes of each piece of memory
 
+	group *group // that it is paused with, or nil
+	away  []away // of each piece while that is paused, or nil
+	lent  bool   // it is cut by a pool
+
 	shared   bool // by descriptor: one piece, which does not grow and is not freed but unmapped
 	readOnly bool // peers.mu guards it
+}
+
+// away is a piece of an extent's memory while its group is paused.
+type away struct {
+	unmapped bool
+	handle   uintptr // of memory that is still there, or zero
+}
+
+// place is where a piece of memory is, or is to be.
+type place struct {
+	e     *extent
+	piece *away // nil where the memory is there
+	at    backends.Address
+	size  int
+}
+
+// each calls visit with each piece of the memory until that fails.
+func (e *extent) each(visit func(p place) error) error {
+	at := e.start
+	for i, size := range e.mapped {
+		p := place{e: e, at: at, size: size}
+		if e.away != nil {
+			p.piece = &e.away[i]
+		}
+		if err := visit(p); err != nil {
+			return err
+		}
+		at += backends.Address(size)
+	}
+	return nil
 }
 
 func sum(list []int) (total int) {
@@ -37,7 +71,7 @@ type extents struct {
 	list     []*extent
 	reserved int // bytes of addresses
 
-	allocator backends.Allocator
+	allocator, lends backends.Allocator // of extents, and of what pools cut from them
 }
 
 func byStart(e *extent, at backends.Address) int { return cmp.Compare(e.start, at) }
@@ -64,6 +98,14 @@ func (x *extents) locate(found *backends.Location) bool {
 	}
 	found.Allocator, found.Device, found.Context = x.allocator, e.device.number, 0
 	found.Base, found.Size = e.start, sum(e.mapped)
+	if e.lent {
+		start, size := e.device.tagged.find(found.Address)
+		if size == 0 {
+			*found = nowhere(found.Address) // it was freed
+			return true
+		}
+		found.Allocator, found.Base, found.Size = x.lends, start, size
+	}
 	return true
 }
 
@@ -87,6 +129,27 @@ func (x *extents) sharedAt(at backends.Region, size int) (*extent, error) {
 		return nil, fmt.Errorf("device %d has no shared memory of %d bytes mapped at %#x", at.Device, size, at.Address)
 	}
 	return x.list[i], nil
+}
+
+// groupAt returns the group of the memory at an address, paused or not, or nil.
+func (x *extents) groupAt(at backends.Address) *group {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if e := x.find(at); e != nil {
+		return e.group
+	}
+	return nil
+}
+
+// enlist makes an extent part of a group, whose lock is held, unless that is nil.
+func (x *extents) enlist(e *extent, g *group) {
+	if g == nil {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e.group = g
+	g.extents = append(g.extents, e)
 }
 
 func (x *extents) add(e *extent) {

@@ -8,8 +8,8 @@ import (
 	"hamr/backends"
 )
 
-// newExtent reserves addresses for size bytes, and for what they may become.
-func (b *growthFloor) newExtent(d *device, u *units, size int) (*extent, error) {
+// newExtent reserves addresses for size bytes and, if it grows, for what they may become.
+func (b *growthFloor) newExtent(d *device, u *units, size int, grows bool) (*extent, error) {
 	if size > u.total {
 		return nil, b.failure("cuMemCreate", outOfMemory)
 	}
@@ -21,6 +21,9 @@ func (b *growthFloor) newExtent(d *device, u *units, size int) (*extent, error) 
 	b.extents.mu.RUnlock()
 	if b.reserve > 0 {
 		wanted = max(b.reserve, size)
+	}
+	if !grows {
+		wanted = size
 	}
 	at, refused, err := b.addresses(d, u.rounded(wanted), 0)
 	if refused && wanted > size {
@@ -198,8 +201,10 @@ func (b *growthFloor) unmapLast(e *extent, piece int) error {
 	b.extents.mu.Lock()
 	defer b.extents.mu.Unlock()
 	at, size := e.end()-backends.Address(e.mapped[piece]), e.mapped[piece]
-	if err := b.call(b.driver.MemUnmap, uintptr(at), uintptr(size)); err != nil {
-		return err
+	if e.away == nil || !e.away[piece].unmapped {
+		if err := b.call(b.driver.MemUnmap, uintptr(at), uintptr(size)); err != nil {
+			return err
+		}
 	}
 	e.mapped = e.mapped[:piece]
 	return nil

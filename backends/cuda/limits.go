@@ -93,6 +93,9 @@ func (b *poolFloor) trimDevice(d *device) error {
 			return err
 		}
 	}
+	if err := d.tagged.trim(); err != nil {
+		return err
+	}
 	if handle := d.pool.Load(); handle != 0 {
 		//mutate:skip memory that is parked is not given back
 		if err := b.unpark(d); err != nil {

@@ -43,6 +43,9 @@ func (b *memoryFloor) Allocate(r backends.Request) (backends.Address, error) {
 func (b *memoryFloor) allocate(r backends.Request) (backends.Address, error) {
 	switch r.Allocator {
 	case b.dialect.Allocators.Plain:
+		if r.Tag != backends.NoTag {
+			return b.allocateTagged(r)
+		}
 		return b.allocatePlain(r)
 	case b.dialect.Allocators.Ordered:
 		return b.allocateFromPool(r)

@@ -8,8 +8,8 @@ import (
 	"hamr/backends/internal/setting"
 )
 
-// Pools returns the figures of the pools that are in use. The driver's pools report neither hits nor the largest free
-// block.
+// Pools returns the figures of the pools that are in use, those of all tags together. The driver's pools report neither
+// hits nor the largest free block.
 func (b *stagingFloor) Pools() (list []backends.PoolStatistics) {
 	if !b.ready.Load() {
 		return nil
@@ -23,6 +23,16 @@ func (b *stagingFloor) Pools() (list []backends.PoolStatistics) {
 		} else if d.limited.Load() {
 			list = append(list, backends.PoolStatistics{Allocator: b.dialect.Allocators.Plain, Device: d.number,
 				Limit: d.limitNow(&b.poolFloor)})
+		}
+		if tagged := d.tagged.all(); len(tagged) > 0 {
+			all := backends.PoolStatistics{Allocator: b.dialect.Allocators.Growing, Device: d.number, Limit: pool.NoLimit}
+			for _, p := range tagged {
+				one := figures(all.Allocator, d.number, p.Pool)
+				all.Current, all.Peak, all.Cached = all.Current+one.Current, all.Peak+one.Peak, all.Cached+one.Cached
+				all.Hits, all.Misses = all.Hits+one.Hits, all.Misses+one.Misses
+				all.LargestFree = max(all.LargestFree, one.LargestFree)
+			}
+			list = append(list, all)
 		}
 		if d.pool.Load() != 0 {
 			// Others may park memory between the two questions.
@@ -112,6 +122,9 @@ func (b *stagingFloor) Segments() (list []backends.Segment) {
 	}
 	for _, d := range b.devices {
 		if p := d.reused.Load(); p != nil {
+			list = append(list, p.Segments(b.dialect.Allocators.Plain, d.number)...)
+		}
+		for _, p := range d.tagged.all() {
 			list = append(list, p.Segments(b.dialect.Allocators.Plain, d.number)...)
 		}
 	}

@@ -61,11 +61,7 @@ func (b *poolFloor) allocatePlain(r backends.Request) (backends.Address, error) 
 	if p == nil {
 		return b.allocateHere(r, b.driver.MemAlloc)
 	}
-	s := shared(r.Stream)
-	if s == perThreadStream {
-		// It is another stream in each thread, so nothing is known about it.
-		s = backends.EveryStream
-	}
+	s := streamOfPool(r.Stream)
 	at, err := p.Take(r.Size, s)
 	if err != nil || !r.Zero {
 		return at, err
@@ -77,6 +73,15 @@ func (b *poolFloor) allocatePlain(r backends.Request) (backends.Address, error) 
 	return at, nil
 }
 
+// streamOfPool names a stream as pools do. The per-thread one is another stream in each thread, so nothing is known
+// about it.
+func streamOfPool(s backends.Stream) backends.Stream {
+	if s = shared(s); s == perThreadStream {
+		return backends.EveryStream
+	}
+	return s
+}
+
 // freePlain frees memory of the allocator CUDA. For memory that is not the pool's, such as that of another library,
 // it waits for the device.
 func (b *poolFloor) freePlain(at backends.Region, size int, s backends.Stream) error {
@@ -84,14 +89,22 @@ func (b *poolFloor) freePlain(at backends.Region, size int, s backends.Stream) e
 	if err != nil {
 		return err
 	}
-	p := d.reused.Load()
-	if p == nil {
+	p, others := d.reused.Load(), d.tagged.all()
+	if p == nil && len(others) == 0 {
 		return b.freeHere(at, b.driver.MemFree)
 	}
 	//mutate:replace plain memory is reused whatever the thread's stream holds
 	//mutate:with s, err = b.Resolve(at.Device, s) => s = legacyStream
 	if s, err = b.Resolve(at.Device, s); err != nil {
 		s = backends.EveryStream
+	}
+	for _, each := range others {
+		if ours, err := each.GiveBack(at.Address, s); ours {
+			return err
+		}
+	}
+	if p == nil {
+		return b.freeHere(at, b.driver.MemFree)
 	}
 	if b.checksReuse && s != backends.EveryStream {
 		if err := b.spoil(p, at, size, s); err != nil {
@@ -118,6 +131,13 @@ func (b *poolFloor) AllocateAtOnce(r backends.Request) (backends.Address, bool) 
 		return 0, false
 	}
 	p := d.reused.Load()
+	if r.Tag != backends.NoTag {
+		own := d.tagged.of(r.Tag)
+		if own == nil || !own.of.is(running) {
+			return 0, false
+		}
+		p = own.Pool
+	}
 	if p == nil {
 		return 0, false
 	}
@@ -137,6 +157,11 @@ func (b *poolFloor) FreeAtOnce(at backends.Region, size int, s backends.Stream) 
 	}
 	if at.Allocator != b.dialect.Allocators.Plain {
 		return false
+	}
+	for _, each := range d.tagged.all() {
+		if each.GiveBackAtOnce(at.Address, shared(s)) {
+			return true
+		}
 	}
 	p := d.reused.Load()
 	return p != nil && p.GiveBackAtOnce(at.Address, shared(s))

@@ -26,7 +26,7 @@ var waysByName = map[string]way{"": byDefault, "kernel": byKernel, "batch": byBa
 
 // copyFloor is the floor of copies, fills and kernels.
 type copyFloor struct {
-	memoryFloor
+	pausingFloor
 
 	withoutKernels bool // see KernelsSetting
 	manyBy         way  // see ManySetting

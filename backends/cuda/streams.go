@@ -192,6 +192,11 @@ func (b *orderFloor) endStream(s backends.Stream) {
 			//mutate:remove the pool of plain memory is not told that a stream ends
 			p.EndStream(s)
 		}
+		//mutate:replace a pool that can be paused is not told that a stream ends
+		//mutate:with range d.tagged.all() => range d.tagged.all()[:0]
+		for _, p := range d.tagged.all() {
+			p.EndStream(s)
+		}
 	}
 	b.streams.set(s, 0)
 }

@@ -28,7 +28,7 @@ func (b *stagingFloor) trimForMore(of backends.Allocator) bool {
 		return b.staging.Held() > 0 && b.trimStaging() == nil
 	}
 	for _, d := range b.devices {
-		if d.pool.Load() != 0 || d.reused.Load() != nil {
+		if d.pool.Load() != 0 || d.reused.Load() != nil || len(d.tagged.all()) > 0 {
 			return b.Trim() == nil
 		}
 	}

@@ -480,3 +480,27 @@ static inline hamr_status hamr_copy_blocks(int64_t count, hamr_buffer *const *de
     if (!table) return HAMR_ERROR_LIBRARY;
     return table->copy_blocks(count, destinations, destination_index, sources, source_index, transfer);
 }
+
+static inline hamr_status hamr_enter_pausable(const char *name, int64_t *before) {
+    const hamr_table *table = HAMR_TABLE_WITH(enter_pausable);
+    if (!table) return HAMR_ERROR_LIBRARY;
+    return table->enter_pausable(name, before);
+}
+
+static inline hamr_status hamr_leave_pausable(int64_t before) {
+    const hamr_table *table = HAMR_TABLE_WITH(leave_pausable);
+    if (!table) return HAMR_ERROR_LIBRARY;
+    return table->leave_pausable(before);
+}
+
+static inline hamr_status hamr_pause(const char *name, const char *keep, const char *folder) {
+    const hamr_table *table = HAMR_TABLE_WITH(pause);
+    if (!table) return HAMR_ERROR_LIBRARY;
+    return table->pause(name, keep, folder);
+}
+
+static inline hamr_status hamr_resume(const char *name) {
+    const hamr_table *table = HAMR_TABLE_WITH(resume);
+    if (!table) return HAMR_ERROR_LIBRARY;
+    return table->resume(name);
+}

@@ -17,7 +17,7 @@
 #include "hamr/records.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 22
+#define HAMR_ABI_VERSION 23
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)
@@ -93,6 +93,7 @@ typedef struct hamr_devices {
                        unsigned block_y, unsigned block_z, unsigned shared, uint64_t stream, void **arguments,
                        void **extra); /* cuLaunchKernel */
     uint64_t accesses; /* where it is counted, in 64 bits, how many accesses are open: see open_access */
+    uint64_t pausable; /* where 64 bits are that are not zero while memory of CUDA's may be paused */
 } hamr_devices;
 
 /* Called by the core, from any thread, when it has no more use for foreign memory that was adopted under this key. */
@@ -112,6 +113,7 @@ typedef enum {
     HAMR_INTERNAL_ERROR,  /* a defect in hamr. stack: where */
     HAMR_IN_USE,          /* elements that open_access gave to somebody else */
     HAMR_OUT_OF_RANGE,    /* a number that an element type does not hold */
+    HAMR_PAUSED,          /* memory whose tag is paused. name: the tag */
     HAMR_ERROR_KIND_COUNT,
     HAMR_BUSY,            /* no error: the call goes on, see HAMR_PROMPT. size: the operation, for proceed and stop */
     HAMR_INTERRUPTED      /* of Python's extension alone: a handler of a signal has raised an exception */
@@ -359,6 +361,8 @@ typedef struct hamr_functions {
     /* Of each pool of memory that is kept for reuse: allocator, device, limit or -1, the bytes in use, taken at most,
      * kept and side by side, hits and misses. */
     hamr_error *(*pools)(hamr_rows **found);
+    /* Memory that can be paused: tag, device, bytes, whether it is, what is kept, page-locked bytes of the tag. */
+    hamr_error *(*pausable_memory)(hamr_rows **found);
     /* Looks at all memory that is kept, and gives what found_misuse does. */
     hamr_error *(*check_memory)(hamr_rows **found);
     /* Wrong uses of memory that were found since the last call: library, allocator, device, address, bytes, stream,

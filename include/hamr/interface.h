@@ -36,6 +36,7 @@ enum {
     HAMR_ERROR_INTERNAL = 9,    /* a defect in hamr */
     HAMR_ERROR_IN_USE = 10,     /* elements that an access has for its own */
     HAMR_ERROR_RANGE = 11,      /* a number that an element type does not hold */
+    HAMR_ERROR_PAUSED = 12,     /* memory whose tag is paused */
     HAMR_ERROR_LIBRARY = 64     /* hamr's library was not found, or is too old */
 };
 
@@ -309,6 +310,16 @@ typedef struct hamr_table {
      * has looked at it, the next wait for a destination returns that. */
     hamr_status (*copy_blocks)(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *destination_index,
                                const hamr_buffer *const *sources, const hamr_buffer *source_index, int32_t transfer);
+
+    /* Memory of HAMR_ALLOCATOR_CUDA_VMM that the calling thread makes can be paused by the name, until leave_pausable
+     * of what enter_pausable has set: they nest. */
+    hamr_status (*enter_pausable)(const char *name, int64_t *before);
+    hamr_status (*leave_pausable)(int64_t before);
+    /* Gives the devices' memory of a name back, and keeps its addresses. keep: "nothing", "host" or "disk", which is a
+     * file in folder, or NULL. It waits for all work on the devices. What uses the memory then is HAMR_ERROR_PAUSED.
+     * resume takes memory again, at the same addresses. After an error of either all is as before. */
+    hamr_status (*pause)(const char *name, const char *keep, const char *folder);
+    hamr_status (*resume)(const char *name);
 } hamr_table;
 
 #endif

@@ -9,10 +9,10 @@ import (
 // lines of the product. Each function is to cross one way.
 const (
 	mostInCircle                 = 6 // files of a package
-	mostWays                     = 207
+	mostWays                     = 212
 	mostReplies, goalReplies     = 0, 0
-	mostCrossing, goalCrossing   = 23560, 18000
-	mostProduct, goalProduct     = 117700, 93000
+	mostCrossing, goalCrossing   = 23760, 18000
+	mostProduct, goalProduct     = 119500, 93000
 	mostLong, goalLong           = 0, 0
 	mostLongFiles, goalLongFiles = 7, 0
 )

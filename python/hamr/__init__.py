@@ -35,10 +35,12 @@ if TYPE_CHECKING:
         InUse,
         OutOfMemory,
         OutOfRange,
+        PausedMemory,
         PinnedMemoryWarning,
     )
     from ._base.headers import get_include
     from ._base.out_of_memory import on_out_of_memory
+    from ._base.pausing import pausable, pausable_memory, pause, resume
     from ._base.stream import Event, Stream
     from ._buffer.blocks import copy_blocks
     from ._buffer.buffers import Buffer, buffer
@@ -145,6 +147,7 @@ __all__ = [
     "MemorySnapshot",
     "OutOfMemory",
     "OutOfRange",
+    "PausedMemory",
     "PinnedMemoryWarning",
     "SharedHandle",
     "Stream",
@@ -221,10 +224,14 @@ __all__ = [
     "memory_snapshot",
     "on_out_of_memory",
     "open_shared",
+    "pausable",
+    "pausable_memory",
+    "pause",
     "peer_access",
     "pointer",
     "record_memory",
     "reset_peaks",
+    "resume",
     "serve_memory",
     "set_active_cuda_device",
     "set_limit",
@@ -262,6 +269,7 @@ _LATE = {
         "_base.cuda_devices": "current_device device device_properties memory_info peer_access",
         "_base.headers": "get_include",
         "_base.out_of_memory": "on_out_of_memory",
+        "_base.pausing": "pausable pausable_memory pause resume",
         "_base.stream": "Event Stream",
         "_buffer.blocks": "copy_blocks",
         "_buffer.buffers": "Buffer _rebuild_shared buffer",

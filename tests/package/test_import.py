@@ -328,14 +328,14 @@ def test_the_parts_are_small():
     assert sizes.keys() == {"_native", "_pyhamr"}
     assert sizes["_native"] < 0.5
     # Of which the store is 1.1, kernels, NVML, shares and the C interface are 0.5, whose memory is
-    # in use is 0.1, what sees other libraries' work 0.1, and limits of it 0.02.
+    # in use is 0.1, what sees other libraries' work 0.1, limits of it 0.02, what is paused 0.15.
     (library,) = (path for path in LIBRARIES if path.name.startswith("_pyhamr"))
     (minor,) = {
         int(n)
         for n in re.findall(rb"\xff Go buildinf:.{19}go1\.(\d+)", library.read_bytes(), re.DOTALL)
     }
     # Go 1.27 makes 0.4 more of the same than 1.26.
-    assert sizes["_pyhamr"] < (8.4 if minor >= 27 else 8.1)
+    assert sizes["_pyhamr"] < (8.6 if minor >= 27 else 8.3)
     parts = ("_benchmark", "_diagnostics", "allocators", "hetero", "pygpu", "store", "")
     sizes = dict.fromkeys(parts, 0)
     for path in PACKAGE.rglob("*.py"):
@@ -353,8 +353,8 @@ def test_the_parts_are_small():
     # carries more than elements 6_000.
     # What a pickle becomes that cannot be opened is 2_500, and what it may say 1_000.
     # What the first use of a name takes in forks, and for finalisers at the end, is 1_000.
-    # Copies of scattered blocks are 5_000.
-    assert sizes[""] < 368_000
+    # Copies of scattered blocks are 5_000, and memory that is paused is 5_500.
+    assert sizes[""] < 374_000
     # Of which the store's are 35_000, shares' 22_000, pools' of libraries 7_000, pygpu's 6_000 and
     # libraries' loops 5_000, scattered blocks' 30_000.
     assert sizes["_benchmark"] < 263_000

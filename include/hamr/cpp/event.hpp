@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "members.hpp"
@@ -108,6 +109,30 @@ inline hamr_usage memory_usage(buffer_allocator allocator) {
 
 /// Releases memory that is kept for reuse.
 inline void trim() { detail::check(hamr_trim(), "trim"); }
+
+/// While it lives, memory of cuda_vmm that the calling thread makes can be paused by the name. Those of a thread end in
+/// the opposite order.
+class pausable {
+  public:
+    explicit pausable(const std::string &name) {
+        detail::check(hamr_enter_pausable(name.c_str(), &m_before), "pausable");
+    }
+    ~pausable() { hamr_leave_pausable(m_before); }
+    pausable(const pausable &) = delete;
+    pausable &operator=(const pausable &) = delete;
+
+  private:
+    std::int64_t m_before = 0;
+};
+
+/// Gives the devices' memory of a name back and keeps its addresses. keep is "nothing", "host" or "disk", a file in
+/// folder. It waits for all work on the devices; after an error all is as before.
+inline void pause(const std::string &name, const std::string &keep, const std::string &folder = {}) {
+    detail::check(hamr_pause(name.c_str(), keep.c_str(), folder.c_str()), "pause");
+}
+
+/// Takes that memory again, at the same addresses. After an error all is paused as before.
+inline void resume(const std::string &name) { detail::check(hamr_resume(name.c_str()), "resume"); }
 
 } // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr

@@ -30,6 +30,7 @@ module hamr
     integer(hamr_integer), parameter :: HAMR_OK = 0, HAMR_ERROR_VALUE = 1, HAMR_ERROR_TYPE = 2, HAMR_ERROR_INDEX = 3, &
         HAMR_ERROR_MEMORY = 4, HAMR_ERROR_UNAVAILABLE = 5, HAMR_ERROR_DEVICE = 6, HAMR_ERROR_RELEASED = 7, &
         HAMR_ERROR_FORKED = 8, HAMR_ERROR_INTERNAL = 9, HAMR_ERROR_IN_USE = 10, HAMR_ERROR_RANGE = 11, &
+        HAMR_ERROR_PAUSED = 12, &
         HAMR_ERROR_LIBRARY = 64
     ! Elements that Fortran has numbers of: logical(c_bool), integer, real, complex.
     integer(hamr_integer), parameter :: HAMR_BOOL = 1, HAMR_INT8 = 2, HAMR_INT16 = 3, HAMR_INT32 = 4, HAMR_INT64 = 5, &

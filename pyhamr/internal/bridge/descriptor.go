@@ -71,6 +71,7 @@ func (d *Descriptor) Options() gobuffer.Options {
 		Transfer:  gobuffer.Transfer(d.Transfer),
 
 		OrPageable: d.Flags&orPageableFlag != 0,
+		Tag:        tagFor(backends.Allocator(d.Allocator)),
 	}
 }
 

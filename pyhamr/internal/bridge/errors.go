@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"hamr/arrayiface"
 	"hamr/backends"
@@ -29,6 +30,7 @@ const (
 	InternalError
 	InUse
 	OutOfRange
+	Paused
 	_    // HAMR_ERROR_KIND_COUNT
 	Busy // no error: an operation goes on. Size is its number
 )
@@ -56,6 +58,8 @@ func Classify(err error) Failure {
 		forked      *backends.ForkedError
 		memory      *backends.OutOfMemoryError
 		device      *backends.DeviceError
+		paused      *backends.PausedError
+		kept        *backends.NotKeptError
 		argument    *gobuffer.ArgumentError
 		element     *arrayiface.Error
 		number      interface{ IsTypeError() bool }
@@ -82,6 +86,10 @@ func Classify(err error) Failure {
 		f.Kind = Freed
 	case errors.Is(err, gobuffer.ErrInUse):
 		f.Kind = InUse
+	case errors.As(err, &kept) && errors.Is(err, syscall.ENOSPC):
+		f.Kind, f.Size, f.Code, f.Source = OutOfMemory, int(kept.Size), backends.HostDevice, "disk"
+	case errors.As(err, &paused):
+		f.Kind, f.Name = Paused, paused.Tag.String()
 	case errors.As(err, &argument):
 		f.Kind = [...]Kind{ValueError, TypeError, IndexError}[argument.Fault]
 	case errors.As(err, &element):

@@ -24,7 +24,7 @@ func AllocateFor(library, device, size int, s backends.Stream) (at backends.Addr
 	if err != nil {
 		return 0, err
 	}
-	return Runtime.Grant(l, device, size, s)
+	return Runtime.Grant(l, device, size, s, tagOfThread())
 }
 
 // AllocateForAtOnce is AllocateFor where that waits for nobody; else it returns zero.
@@ -38,7 +38,7 @@ func AllocateForAtOnce(library, device, size int, s backends.Stream) (at backend
 	if err != nil {
 		return 0
 	}
-	return Runtime.GrantAtOnce(l, device, size, s)
+	return Runtime.GrantAtOnce(l, device, size, s, tagOfThread())
 }
 
 // FreeFor takes memory back from a library.

@@ -63,12 +63,12 @@ var Scheduler = hetero.New(Runtime)
 
 // OnDevices is told, once CUDA is in use, how many devices there are and the driver's
 // functions, so that C need not ask Go, and Words.
-var OnDevices func(count int, of backends.Shortcuts, words [3]uintptr)
+var OnDevices func(count int, of backends.Shortcuts, words [4]uintptr)
 
-// Words are the addresses that Runtime.Words returns.
-func Words() [3]uintptr {
+// Words are the addresses that Runtime.Words and Runtime.PausableWord return.
+func Words() [4]uintptr {
 	kept, trace, claims := Runtime.Words()
-	return [3]uintptr{kept, trace, claims}
+	return [4]uintptr{kept, trace, claims, Runtime.PausableWord()}
 }
 
 var announced atomic.Bool

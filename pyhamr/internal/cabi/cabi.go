@@ -28,7 +28,7 @@ import (
 var (
 	_ [unsafe.Sizeof(C.hamr_array{})]byte = [unsafe.Sizeof(bridge.Descriptor{})]byte{}
 	_ [C.HAMR_ELEMENT_TYPE_COUNT]byte     = [arrayiface.NumTypes]byte{}
-	_ [C.HAMR_ERROR_KIND_COUNT - 1]byte   = [bridge.OutOfRange]byte{}
+	_ [C.HAMR_ERROR_KIND_COUNT - 1]byte   = [bridge.Paused]byte{}
 	_ [C.HAMR_BUSY]byte                   = [bridge.Busy]byte{}
 	_ [-C.HAMR_ALLOCATOR_SAME]byte        = [-backends.Same]byte{}
 	_ [C.HAMR_MAX_DIMENSIONS]byte         = [arrayiface.MaxDimensions]byte{}
@@ -54,7 +54,7 @@ var version *C.char
 func SetVersion(text string) { version = C.CString(text) }
 
 func init() {
-	bridge.OnDevices = func(count int, of backends.Shortcuts, words [3]uintptr) {
+	bridge.OnDevices = func(count int, of backends.Shortcuts, words [4]uintptr) {
 		C.hamr_set_devices(C.hamr_devices{
 			cuda_count:      C.int32_t(count),
 			cuda_current:    (*[0]byte)(pointer(of.CurrentDevice)),
@@ -72,6 +72,7 @@ func init() {
 			tracing:         C.uint64_t(words[1]),
 			cuda_launch:     (*[0]byte)(pointer(of.LaunchKernel)),
 			accesses:        C.uint64_t(words[2]),
+			pausable:        C.uint64_t(words[3]),
 			cuda_contexts:   (*unsafe.Pointer)(pointer(of.PrimaryContexts)),
 		})
 	}

@@ -536,6 +536,16 @@ func hamrPools(found **C.hamr_rows) *C.hamr_error {
 	return nil
 }
 
+//export hamrPausableMemory
+func hamrPausableMemory(found **C.hamr_rows) *C.hamr_error {
+	made0, err := bridge.PausableMemory()
+	if err != nil {
+		return failure(err)
+	}
+	*found = rowsOf(made0)
+	return nil
+}
+
 //export hamrCheckMemory
 func hamrCheckMemory(found **C.hamr_rows) *C.hamr_error {
 	made0, err := bridge.CheckMemory()

@@ -120,6 +120,7 @@ hamr_functions hamr_own_functions = {
     .library_limits = hamrLibraryLimits,
     .library_totals = hamrLibraryTotals,
     .pools = hamrPools,
+    .pausable_memory = hamrPausableMemory,
     .check_memory = hamrCheckMemory,
     .found_misuse = hamrFoundMisuse,
     .stop_checking = hamrStopChecking,

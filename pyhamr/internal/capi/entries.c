@@ -85,6 +85,10 @@ const hamr_table capi_table = {
     .read_only = capi_read_only,
     .take = capi_take,
     .copy_blocks = capi_copy_blocks,
+    .enter_pausable = capi_enter_pausable,
+    .leave_pausable = capi_leave_pausable,
+    .pause = capi_pause,
+    .resume = capi_resume,
 };
 
 const hamr_store_table capi_store_table = {

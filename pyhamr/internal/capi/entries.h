@@ -95,6 +95,10 @@ hamr_status capi_read_only(const hamr_buffer *buffer, hamr_buffer **made);
 hamr_status capi_take(hamr_buffer *buffer, hamr_buffer **made);
 hamr_status capi_copy_blocks(int64_t count, hamr_buffer *const *destinations, const hamr_buffer *destination_index,
                              const hamr_buffer *const *sources, const hamr_buffer *source_index, int32_t transfer);
+hamr_status capi_enter_pausable(const char *name, int64_t *before);
+hamr_status capi_leave_pausable(int64_t before);
+hamr_status capi_pause(const char *name, const char *keep, const char *folder);
+hamr_status capi_resume(const char *name);
 hamr_status capi_store_connect(const char *path, int64_t milliseconds, hamr_store **made);
 const char *capi_store_path(const hamr_store *store);
 hamr_status capi_store_close(hamr_store *store);

@@ -16,7 +16,7 @@ _Static_assert(HAMR_ERROR_MEMORY == (int)HAMR_OUT_OF_MEMORY && HAMR_ERROR_UNAVAI
 _Static_assert(HAMR_ERROR_DEVICE == (int)HAMR_DEVICE_ERROR && HAMR_ERROR_RELEASED == (int)HAMR_FREED &&
                HAMR_ERROR_FORKED == (int)HAMR_FORKED, "");
 _Static_assert(HAMR_ERROR_INTERNAL == (int)HAMR_INTERNAL_ERROR && HAMR_ERROR_IN_USE == (int)HAMR_IN_USE &&
-               HAMR_ERROR_RANGE == (int)HAMR_OUT_OF_RANGE, "");
+               HAMR_ERROR_RANGE == (int)HAMR_OUT_OF_RANGE && HAMR_ERROR_PAUSED == (int)HAMR_PAUSED, "");
 
 static _Thread_local hamr_error *last; /* one piece of memory */
 _Thread_local int failure_is_told;

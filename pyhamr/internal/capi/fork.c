@@ -127,6 +127,10 @@ HAMR_EXPORT void hamr_core_of_copy(capi_core *core, hamr_drop_function drop) {
     core->limit_pool = hamrLimitPool;
     core->limit_kept = hamrLimitKept;
     core->limit_library = hamrLimitLibrary;
+    core->enter_tag = hamrEnterTag;
+    core->leave_tag = hamrLeaveTag;
+    core->pause = hamrPause;
+    core->resume = hamrResume;
     core->open_frame = hamrOpenFrame;
     spares_of(drop);
 }

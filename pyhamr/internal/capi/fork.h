@@ -12,6 +12,10 @@ typedef struct {
     hamr_error *(*limit_pool)(int32_t allocator, int32_t device, int64_t bytes);
     hamr_error *(*limit_kept)(int64_t bytes);
     hamr_error *(*limit_library)(char *library, char *backend, int32_t device, int64_t bytes);
+    hamr_error *(*enter_tag)(char *name, int64_t *before);
+    void (*leave_tag)(int64_t before);
+    hamr_error *(*pause)(char *name, char *keep, char *folder);
+    hamr_error *(*resume)(char *name);
     hamr_error *(*open_frame)(void *frame, size_t bytes, int *descriptors, int32_t count, hamr_array *result);
     uint64_t tracing;   /* address of 64 bits that are zero while nobody is told what the core does */
     uint64_t checking;  /* likewise, while nobody looks whether freed memory is written to */

@@ -26,5 +26,9 @@ void granted_stream(int32_t device, uint64_t stream, int stays); /* what ended m
 int granted_drop(void);         /* gives back what is kept: whether there was any */
 int64_t granted_handed_out(void); /* how often some was, since the start */
 
+/* Sets the tag of what the calling thread allocates, unless it is below zero, and returns the one before: see
+ * backends.Tag. */
+int64_t capi_thread_tag(int64_t tag);
+
 /* How often CuPy's hook has had no memory for the calling thread, to which by is added. */
 int capi_cupy_misses(int by);

@@ -18,6 +18,7 @@ enum { CUPY = 1, TORCH }; /* gobuffer.Library */
 static int forked; /* Go does not run in a child, and the driver does not survive a fork, either */
 static _Thread_local void *offered; /* for the thread's next allocation */
 static _Thread_local size_t offered_size;
+static _Thread_local int64_t thread_tag; /* what the thread's memory is paused by, or 0 */
 static _Thread_local int misses; /* calls that had no memory, and that nobody has answered yet */
 
 static void in_child(void) {
@@ -52,11 +53,12 @@ HAMR_EXPORT void *hamr_torch_alloc_or_throw(ssize_t size, int device, void *stre
     char why[512] = "the process was forked, which CUDA does not survive: start processes by spawn";
     Granted granted = {.size = size > 0 ? (uint64_t)size : 0, .stream = number(stream), .device = device,
                        .library = TORCH};
-    if (size > 0 && !forked && granted_take(&granted)) return (void *)(uintptr_t)granted.address;
+    /* What is kept here has no tag, or another one. */
+    if (size > 0 && !forked && !thread_tag && granted_take(&granted)) return (void *)(uintptr_t)granted.address;
     void *memory = torch_memory(size, device, stream, why, sizeof why);
     if (!memory && size > 0) throw_out_of_memory(size, device, why);
     granted.address = number(memory);
-    if (memory) granted_note(&granted);
+    if (memory && !thread_tag) granted_note(&granted);
     return memory;
 }
 
@@ -87,15 +89,21 @@ HAMR_EXPORT void *hamr_cupy_alloc(void *current_stream, size_t size, int device)
     Granted granted = {.size = size, .stream = (uint64_t)ask(), .device = device, .library = CUPY};
     if (is_offered)
         granted.address = number(memory);
-    else if (granted_take(&granted))
+    else if (!thread_tag && granted_take(&granted))
         return (void *)(uintptr_t)granted.address;
     else
         granted.address = hamrAllocateForAtOnce(CUPY, device, size, granted.stream);
-    if (granted.address)
+    if (granted.address && !thread_tag)
         granted_note(&granted);
-    else
+    else if (!granted.address)
         misses++;
     return (void *)(uintptr_t)granted.address;
+}
+
+int64_t capi_thread_tag(int64_t tag) {
+    int64_t before = thread_tag;
+    if (tag >= 0) thread_tag = tag;
+    return before;
 }
 
 int capi_cupy_misses(int by) { return misses += by; }

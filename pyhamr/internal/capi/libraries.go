@@ -3,6 +3,7 @@ package capi
 // #include <stddef.h>
 // #include <stdint.h>
 // #include "granted.h"
+// #include "hamr/functions.h"
 import "C"
 
 import (
@@ -10,6 +11,7 @@ import (
 
 	"hamr/backends"
 	"hamr/pyhamr/internal/bridge"
+	"hamr/pyhamr/internal/cabi"
 )
 
 // hamrAllocateForAtOnce is for a library that hamr serves; zero where there is no memory at once.
@@ -39,7 +41,28 @@ func hamrUseFor(address, stream C.uint64_t) {
 	_ = bridge.UseFor(backends.Address(address), backends.Stream(stream))
 }
 
+//export hamrEnterTag
+func hamrEnterTag(name *C.char, before *C.int64_t) *C.hamr_error {
+	was, err := bridge.EnterTag(C.GoString(name))
+	*before = C.int64_t(was)
+	return (*C.hamr_error)(cabi.Failure(err))
+}
+
+//export hamrLeaveTag
+func hamrLeaveTag(before C.int64_t) { bridge.LeaveTag(int(before)) }
+
+//export hamrPause
+func hamrPause(name, keep, folder *C.char) *C.hamr_error {
+	return (*C.hamr_error)(cabi.Failure(bridge.Pause(C.GoString(name), C.GoString(keep), C.GoString(folder))))
+}
+
+//export hamrResume
+func hamrResume(name *C.char) *C.hamr_error {
+	return (*C.hamr_error)(cabi.Failure(bridge.Resume(C.GoString(name))))
+}
+
 func init() {
+	bridge.ThreadTag = func(tag int64) int64 { return int64(C.capi_thread_tag(C.int64_t(tag))) }
 	bridge.GrantedAgain = func() int64 { return int64(C.granted_handed_out()) }
 	bridge.Runtime.KeepGranted(func() bool { return C.granted_drop() != 0 })
 	bridge.GrantedStream = func(device int, s backends.Stream, stays bool) {

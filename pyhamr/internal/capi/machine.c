@@ -162,3 +162,27 @@ hamr_status capi_set_verbose(int32_t level) {
     LOAD_AND_FORGET();
     return keep(capi_functions()->set_verbose(level));
 }
+
+hamr_status capi_enter_pausable(const char *name, int64_t *before) {
+    CHECK_RESULT(before, "before");
+    if (!name) return fail(HAMR_ERROR_VALUE, "name is NULL: accepted is a name");
+    LOAD_AND_FORGET();
+    return keep(capi_own.enter_tag(UNCONST(char, name), before));
+}
+
+hamr_status capi_leave_pausable(int64_t before) {
+    LOAD_AND_FORGET();
+    capi_own.leave_tag(before);
+    return HAMR_OK;
+}
+
+hamr_status capi_pause(const char *name, const char *keeping, const char *folder) {
+    LOAD_AND_FORGET();
+    return keep(capi_own.pause(UNCONST(char, name ? name : ""), UNCONST(char, keeping ? keeping : ""),
+                               UNCONST(char, folder ? folder : "")));
+}
+
+hamr_status capi_resume(const char *name) {
+    LOAD_AND_FORGET();
+    return keep(capi_own.resume(UNCONST(char, name ? name : "")));
+}

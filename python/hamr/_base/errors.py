@@ -75,6 +75,12 @@ class OutOfRange(Error, ValueError, OverflowError):
     """A number that an element type cannot hold: 300 for int8, 1e300 for float32."""
 
 
+class PausedMemory(Error, RuntimeError):
+    """Memory was used whose name is paused; ``tag`` is the name, for ``hamr.resume()``."""
+
+    tag: str = ""
+
+
 #: In the order of hamr_error_kind in hamr/functions.h.
 KINDS: tuple[type[Exception], ...] = (
     ValueError,
@@ -88,6 +94,7 @@ KINDS: tuple[type[Exception], ...] = (
     InternalError,
     InUse,
     OutOfRange,
+    PausedMemory,
 )
 
 for _error in list(vars().values()):

@@ -153,6 +153,27 @@ static void devices(void) {
     FAILS(hamr_create(&a, HAMR_INT8, 1, &n, &place, NULL), HAMR_ERROR_VALUE, "99");
 }
 
+/* Memory that is paused is where it was, and nobody uses it meanwhile. */
+static void pauses(void) {
+    hamr_buffer *a;
+    int64_t n = 4, outer, inner;
+    hamr_place place = on(HAMR_ALLOCATOR_CUDA_VMM, 0, NULL, HAMR_SYNC);
+    OK(hamr_enter_pausable("kv", &outer));
+    OK(hamr_enter_pausable("other", &inner));
+    OK(hamr_leave_pausable(inner));
+    OK(hamr_create(&a, HAMR_INT8, 1, &n, &place, "\7"));
+    OK(hamr_leave_pausable(outer));
+    void *address = hamr_data(a);
+    const char *const keeps[] = {"host", "disk"};
+    for (int i = 0; i < 2; i++) {
+        OK(hamr_pause("kv", keeps[i], NULL));
+        FAILS(hamr_fill(a, HAMR_INT8, "\3"), HAMR_ERROR_PAUSED, "\"kv\" is paused");
+        OK(hamr_resume("kv"));
+        TRUE(hamr_data(a) == address && has(a, "{7, 7, 7, 7}"));
+    }
+    OK(hamr_release(a));
+}
+
 /* Nobody waits for a device at the release of memory that the core hands out again, whoever has the address. */
 static void releases(const char *path) {
     int (*calls)(const char *);
@@ -206,6 +227,7 @@ int main(int count, char **arguments) {
     order();
     reach();
     devices();
+    pauses();
     streams_end();
     if (count > 1) releases(arguments[1]);
     hamr_usage left = usage_of(HAMR_ALLOCATOR_CUDA), ordered = usage_of(HAMR_ALLOCATOR_CUDA_ASYNC);

@@ -13,7 +13,7 @@ int main(void) {
     hamr_stream *stream;
     hamr_failure failure;
     int64_t n = 4, less = -4, still[3] = {0, 0, 0}, huge[3] = {(int64_t)1 << 31, (int64_t)1 << 31, 4};
-    int64_t much = (int64_t)1 << 46;
+    int64_t much = (int64_t)1 << 46, before;
     int64_t windows[2] = {3, 2}, ones[2] = {1, 1}, nothing[2] = {0, 3}, far[2] = {1, INT64_MAX / 2 + 1};
     int32_t count, value = 300;
     hamr_place place = {HAMR_ALLOCATOR_MALLOC, -1, NULL, HAMR_SYNC, 0};
@@ -94,6 +94,12 @@ int main(void) {
     FAILS(hamr_set_limit(-1, 0, 5), HAMR_ERROR_VALUE, "allocator is -1");
     FAILS(hamr_set_limit(HAMR_ALLOCATOR_CUDA, 0, -9), HAMR_ERROR_VALUE, "bytes is -9");
     FAILS(hamr_limit_kept(-9), HAMR_ERROR_VALUE, "bytes is -9");
+    FAILS(hamr_enter_pausable(NULL, &before), HAMR_ERROR_VALUE, "name is NULL");
+    FAILS(hamr_enter_pausable("", &before), HAMR_ERROR_VALUE, "a name");
+    FAILS(hamr_enter_pausable("kv", NULL), HAMR_ERROR_VALUE, "before");
+    FAILS(hamr_pause("none", "host", NULL), HAMR_ERROR_VALUE, "none");
+    FAILS(hamr_pause("none", "all", NULL), HAMR_ERROR_VALUE, "nothing, host, disk");
+    FAILS(hamr_resume("none"), HAMR_ERROR_VALUE, "none");
     FAILS(hamr_limit_in_use(NULL, "host", 0, -2), HAMR_ERROR_VALUE, "bytes is -2");
     FAILS(hamr_limit_in_use("numpy", "host", 0, 1), HAMR_ERROR_VALUE, "accepted is hamr, cupy, torch or numba");
     FAILS(hamr_limit_in_use(NULL, "abacus", 0, 1), HAMR_ERROR_VALUE, "abacus");

@@ -171,6 +171,14 @@ static void in_time() {
     THROWS(hamr::error, "cuda", hamr::wait_for(hamr::stream(), std::chrono::seconds(1)));
     TRUE(hamr::memory_usage(A::malloc).live == 1 && hamr::memory_usage().size() <= HAMR_ALLOCATOR_COUNT && hamr::memory_usage(A::cuda).live == 0);
     hamr::trim();
+    {
+        const hamr::pausable outer("kv");
+        const hamr::pausable inner("other");
+        hamr::pause("kv", "host"); // there is no memory of it
+        hamr::resume("kv");
+    }
+    THROWS(hamr::error, "none", hamr::pause("none", "disk", "/tmp"));
+    THROWS(hamr::error, "none", hamr::resume("none"));
 }
 
 struct wide {

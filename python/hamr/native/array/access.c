@@ -40,7 +40,7 @@ static int in_place_for_host(const Array *self) {
 
 static int cuda_in_place(const Array *self, int32_t device) {
     const hamr_array *array = &self->array;
-    if (!(array->flags & HAMR_REACHABLE(HAMR_CUDA)) || !core_functions()) return 0;
+    if (!(array->flags & HAMR_REACHABLE(HAMR_CUDA)) || !core_functions() || array_may_be_paused(self)) return 0;
     const hamr_devices *devices = core_functions()->devices;
     if (devices->cuda_count < 1 || device >= devices->cuda_count) return 0;
     if (device < 0) {

@@ -63,8 +63,14 @@ int default_stream_idle(const Array *self) {
     return 1;
 }
 
+int array_may_be_paused(const Array *self) {
+    const hamr_functions *functions = is_of_cuda(self->array.allocator) ? core_functions() : NULL;
+    return functions && number_at(functions->devices->pausable);
+}
+
 int array_has_own_order(const Array *self) {
-    return self->array.stream || block_foreign_work(self->block) || marks_at(self->block->memory.marks);
+    return array_may_be_paused(self) || self->array.stream || block_foreign_work(self->block) ||
+        marks_at(self->block->memory.marks);
 }
 
 #define MOST_DOWNLOAD (256 << 10) /* bytes: more may be staged */

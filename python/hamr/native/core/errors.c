@@ -66,6 +66,8 @@ static int give_attributes(PyObject *exception, const hamr_error *error) {
     case HAMR_DEVICE_ERROR:
         if (give(exception, "api", core_text(source)) < 0 || give(exception, "name", core_text(name)) < 0) return -1;
         return give(exception, "code", PyLong_FromLong(error->code));
+    case HAMR_PAUSED:
+        return give(exception, "tag", core_text(name));
     case HAMR_INTERNAL_ERROR:
         return give(exception, "stack", core_text(error->stack ? error->stack : ""));
     case HAMR_ERROR_NAME_TAKEN:

@@ -81,6 +81,20 @@ static PyObject *pools(PyObject *module, PyObject *const *arguments, Py_ssize_t 
     return rows_take(error, rows);
 }
 
+static PyObject *pausable_memory(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
+    hamr_rows *rows = NULL;
+    hamr_error *error;
+    (void)module;
+    (void)arguments;
+    if (arity(n, 0, "pausable_memory") < 0 ||
+        core_load() < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    error = core_functions()->pausable_memory(&rows);
+    Py_END_ALLOW_THREADS
+    return rows_take(error, rows);
+}
+
 static PyObject *check_memory(PyObject *module, PyObject *const *arguments, Py_ssize_t n) {
     hamr_rows *rows = NULL;
     hamr_error *error;
@@ -353,6 +367,7 @@ PyMethodDef reply_functions[] = {
     {"library_limits", FAST(library_limits), METH_FASTCALL, "library_limits(): Library, backend or \"\", device, most bytes in use."},
     {"library_totals", FAST(library_totals), METH_FASTCALL, "library_totals(): Who has memory: library, allocator, device, number of allocations, bytes in them."},
     {"pools", FAST(pools), METH_FASTCALL, "pools(): Of each pool of memory that is kept for reuse: allocator, device, limit or -1, the bytes in use, taken at most, kept and side by side, hits and misses."},
+    {"pausable_memory", FAST(pausable_memory), METH_FASTCALL, "pausable_memory(): Memory that can be paused: tag, device, bytes, whether it is, what is kept, page-locked bytes of the tag."},
     {"check_memory", FAST(check_memory), METH_FASTCALL, "check_memory(): Looks at all memory that is kept, and gives what found_misuse does."},
     {"found_misuse", FAST(found_misuse), METH_FASTCALL, "found_misuse(): Wrong uses of memory that were found since the last call: library, allocator, device, address, bytes, stream, offset, bytes written to, the first one's value; thread, nanoseconds since 1970 and stack, of the allocation, of the release and of the second one; the same with stream and access of work, and of work before that; the names of both. What is not there is zeros and \"\". The last row is how many more there were."},
     {"stop_checking", FAST(stop_checking), METH_FASTCALL, "stop_checking(): Ends the check, and gives what found_misuse does."},

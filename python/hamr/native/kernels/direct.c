@@ -18,7 +18,9 @@ static const hamr_devices *driver_for(const Launch *launch, const hamr_functions
     const hamr_devices *devices = functions->devices;
     void *context = NULL;
     if (launch->device >= devices->cuda_count || !devices->cuda_launch || !devices->cuda_contexts) return NULL;
-    if (number_at(devices->kept) || number_at(devices->tracing) || number_at(devices->accesses)) return NULL;
+    if (number_at(devices->kept) || number_at(devices->tracing) || number_at(devices->accesses) ||
+        number_at(devices->pausable))
+        return NULL;
     if (devices->cuda_context(&context) != 0 || !context || context != devices->cuda_contexts[launch->device])
         return NULL;
     return devices;

@@ -6,6 +6,7 @@
 #include "array/access.h"
 #include "array/array.h"
 #include "array/copy.h"
+#include "array/default_stream.h"
 #include "array/order.h"
 #include "array/snapshot.h"
 #include "base/python.h"
@@ -155,7 +156,12 @@ static Array *ordered(Array *source, DLDevice device, Order order, uint64_t stre
         Py_XDECREF((PyObject *)source);
         return settled;
     }
-    if (order == NO_ORDER) return source;
+    if (order == NO_ORDER) {
+        uint64_t covering;
+        if (!source->block || !array_may_be_paused(source) || order_covering(source, &covering) == 0) return source;
+        Py_DECREF(source);
+        return NULL;
+    }
     if (device.device_type == kDLCUDAHost ||
         (memory_kind(source->array.allocator) == HAMR_MANAGED && whose_stream(source, device, order, stream) < 0)) {
         Array *settled = array_settled(source);
