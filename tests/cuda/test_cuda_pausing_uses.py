@@ -10,6 +10,7 @@ import pytest
 
 import hamr
 from hamr.allocators import _core
+from tests.cuda import driver
 from tests.cuda.test_cuda_pausing import MIB, free, made
 from tests.support.contents import on_host
 
@@ -112,7 +113,7 @@ def test_libraries_memory(name):
         array.fill(i + 1)
     before = free()
     hamr.pause(name, keep="host")
-    assert free() - before >= 6 * MIB
+    assert not driver.emulator or free() - before >= 6 * MIB  # others use a real device, too
     for array in adopted:
         with pytest.raises(hamr.PausedMemory):
             array.fill(1)

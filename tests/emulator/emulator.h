@@ -17,6 +17,7 @@
 #define _GNU_SOURCE // MAP_ANONYMOUS, asprintf, dladdr
 #endif
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -86,7 +87,8 @@ struct stream {
   int destroyed;
   int references; // of the list of streams and of items
   int capturing;  // 1: into a graph; 2: into one that a forbidden call has ended
-  int exclusive;  // its capture forbids questions about events that are not in the graph
+  int exclusive;  // its capture forbids what end_exclusive_captures is called for: by 1 all threads, by 2 one
+  pthread_t by;   // which thread captures
   int busy;       // a host function runs, without the mutex
   int polls;      // since there was last nothing to do
   CUresult error; // of late work, until somebody waits

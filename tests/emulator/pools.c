@@ -271,6 +271,8 @@ EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmem
   struct stream *s;
   RETURN_IF_FAILED(find_pool(handle, &p));
   RETURN_IF_FAILED(find_own_stream(stream, context, &s));
+  if (!s->capturing)
+    RETURN_IF_FAILED(end_exclusive_captures());
   return take(p, size, s, address);
 }
 
@@ -292,6 +294,8 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   struct stream *s;
   struct block *b;
   RETURN_IF_FAILED(find_own_stream(stream, context, &s));
+  if (!s->capturing)
+    RETURN_IF_FAILED(end_exclusive_captures());
   RETURN_IF_FAILED(block_to_free(address, &b));
   if (b->kind != POOL_MEMORY)
     return invalid(CUDA_ERROR_INVALID_VALUE, "%#llx is not memory of a pool", address);

@@ -177,10 +177,12 @@ EXPORT CUresult cuStreamIsCapturing(CUstream handle, int *status) {
   return CUDA_SUCCESS;
 }
 
+// Questions about work that is not in the graph, and memory of pools outside of it, end a capture that is global or, on
+// its own thread, of that thread (driver 580 on an H200).
 CUresult end_exclusive_captures(void) {
   CUresult result = CUDA_SUCCESS;
   for (struct stream *s = streams; s; s = s->next)
-    if (s->capturing && s->exclusive) {
+    if (s->capturing && (s->exclusive == 1 || (s->exclusive == 2 && pthread_equal(s->by, pthread_self())))) {
       s->capturing = 2;
       result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
@@ -189,12 +191,13 @@ CUresult end_exclusive_captures(void) {
 
 // Nothing is recorded: work on a captured stream is none of these tests' business.
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, int mode) {
-  enum { global };
+  enum { global, thread_local_mode };
   CALL_IN_CONTEXT;
   struct stream *s;
   RETURN_IF_FAILED(find_stream(handle, context, &s));
   s->capturing = 1;
-  s->exclusive = mode == global;
+  s->exclusive = mode == global ? 1 : mode == thread_local_mode ? 2 : 0;
+  s->by = pthread_self();
   return CUDA_SUCCESS;
 }
 
@@ -227,6 +230,8 @@ EXPORT CUresult cuStreamQuery(CUstream handle) {
   struct stream *s;
   RETURN_IF_FAILED(find_stream(handle, context, &s));
   RETURN_IF_FAILED(end_capture_of(s));
+  if (!s->capturing)
+    RETURN_IF_FAILED(end_exclusive_captures());
   if (s->first && (is_held(s->last) || s->polls++ < polls_before_work))
     return CUDA_ERROR_NOT_READY;
   return finish_and_take_error(s);
