@@ -12,7 +12,7 @@ const (
 	mostWays                     = 212
 	mostReplies, goalReplies     = 0, 0
 	mostCrossing, goalCrossing   = 23760, 18000
-	mostProduct, goalProduct     = 119500, 93000
+	mostProduct, goalProduct     = 119560, 93000
 	mostLong, goalLong           = 0, 0
 	mostLongFiles, goalLongFiles = 7, 0
 )

@@ -15,7 +15,7 @@ from .._buffer.buffers import Buffer, buffer
 from .._buffer.many import copy_all, shared
 from .arguments import json_of, text_of
 from .description import GROUP
-from .groups import ALIGNMENT, BYTES, Group, places
+from .groups import ALIGNMENT, BYTES, MOST_NESTED, Group, places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 #: Bytes that are copied between two steps of a progress bar, and so much more as an array has.
 SHARE = 256 << 20
-#: Dictionaries, lists and tuples in each other.
-MOST_NESTED = 100
 #: Of integers in the structure: JSON readers of all languages take their digits.
 MOST_BITS = 2048
 
@@ -53,10 +51,14 @@ class _Tree:
         if kind is dict or (not issubclass(kind, _native.Array) and isinstance(value, Mapping)):
             self._nest(depth, path)
             items = (value.tree if isinstance(value, Group) else value).items()
-            return {
-                self._key(key, path): self._encoded(each, f"{path}.{key}", depth + 1)
-                for key, each in items
-            }
+            told: dict[str, Any] = {}
+            for key, each in items:
+                name = self._key(key, path)
+                if name in told:
+                    where = f"arrays[{path[1:]!r}]" if path else "arrays"
+                    raise ValueError(f"{where} has the key {name!r} twice: accepted are other keys")
+                told[name] = self._encoded(each, f"{path}.{name}", depth + 1)
+            return told
         if value is None or kind is bool:
             return value
         if kind is str:

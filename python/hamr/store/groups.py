@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 BYTES = element_of("uint8")
 #: Bytes: each array begins at a multiple, which suits vector loads of every device.
 ALIGNMENT = 256
+#: Dictionaries, lists and tuples in each other.
+MOST_NESTED = 100
 
 
 class Group(Mapping[str, "Any"]):
@@ -147,7 +149,7 @@ def _at(node: Any, path: Any) -> Any:
         return _NOTHING
     if isinstance(node, (list, tuple)):
         first, dot, rest = path.partition(".")
-        if not (first.isascii() and first.isdigit()) or int(first) >= len(node):
+        if not (first.isascii() and first.isdigit() and len(first) < 10) or int(first) >= len(node):
             return _NOTHING
         return _at(node[int(first)], rest) if dot else node[int(first)]
     if not isinstance(node, dict):
@@ -187,6 +189,22 @@ def paths_of(only: Any) -> tuple[str, ...] | None:
     return tuple(text_of("only", path) for path in only)
 
 
+class Wanted:
+    """Which paths are asked for: those of ``only``, and what lies under them."""
+
+    def __init__(self, only: tuple[str, ...]) -> None:
+        self._paths = frozenset(only)
+        self._lengths = {len(path) for path in only}
+        self.missing = set(only)  #: that nothing has had so far
+
+    def has(self, path: str) -> bool:
+        """Whether a path is one of them."""
+        beginnings = {path[:n] for n in self._lengths if path[n : n + 1] in ("", ".")}
+        found = beginnings & self._paths
+        self.missing -= found
+        return bool(found)
+
+
 class Directory:
     """What a group's directory says."""
 
@@ -197,10 +215,14 @@ class Directory:
             if told["version"] != 1:
                 raise ValueError(f"its version is {told['version']!r}")
             self.tree = told["tree"]
+            if not isinstance(self.tree, dict) and self.tree[0] not in KINDS:
+                raise TypeError("it has no structure")
             self.rows: list[list[int]] = told["arrays"]
             self.elements = tuple(map(element_of, told["types"]))
-            self.metadata: dict[str, Any] = dict(told.get("metadata", {}))
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            self.metadata: dict[str, Any] = told.get("metadata", {})
+            if not isinstance(self.metadata, dict):
+                raise TypeError("its metadata of arrays are no dictionary")
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
             raise self.unreadable(error) from None
 
     def unreadable(self, error: object) -> StoreError:
@@ -232,30 +254,31 @@ class Directory:
         made = _native.views(Buffer, whole, rows, self.elements)
         if not private:
             return made
+        largest: dict[int, int] = {}  # by offset, as several arrays may have one
+        for i, (row, each) in enumerate(zip(rows, made, strict=True)):
+            if each.nbytes > (made[largest[row[0]]].nbytes if row[0] in largest else 0):
+                largest[row[0]] = i
+        if sum(made[i].nbytes for i in largest.values()) > whole.nbytes:
+            raise ValueError("its arrays overlap")
         places: dict[int, int] = {}
         end = 0
-        for row, each in zip(rows, made, strict=True):
-            if each.nbytes and row[0] not in places:
-                places[row[0]] = end
-                end = -(-(end + each.nbytes) // ALIGNMENT) * ALIGNMENT
+        for at, i in largest.items():
+            places[at] = end
+            end = -(-(end + made[i].nbytes) // ALIGNMENT) * ALIGNMENT
         allocator = Allocator.malloc if whole._host else whole._allocator
         new = Buffer(end, "uint8", allocator, device=None if whole._host else whole.device)
         rows = [[places.get(at, 0), *rest] for at, *rest in rows]
         copies = _native.views(Buffer, new, rows, self.elements)
-        copy_all(("arrays", "arrays"), copies, made, (None, None), Transfer.sync, None)
+        to, of = [[some[i] for i in largest.values()] for some in (copies, made)]
+        copy_all(("arrays", "arrays"), to, of, (None, None), Transfer.sync, None)
         return copies
 
     def _part(self, only: tuple[str, ...]) -> tuple[Any, list[int]]:
         """The part of the tree that lies under some paths, and the numbers of its arrays."""
-        under = tuple(f"{path}." for path in only)
-        missing = set(only)
+        asked = Wanted(only)
 
         def select(node: Any, path: str | None, wanted: bool) -> Any:
-            wanted = wanted or (path is not None and (path in only or path.startswith(under)))
-            if missing and wanted and path is not None:
-                missing.difference_update(
-                    [p for p in missing if path == p or path.startswith(f"{p}.")]
-                )
+            wanted = (path is not None and asked.has(path)) or wanted
             if isinstance(node, dict):
                 parts = {k: select(v, _under(path, k), wanted) for k, v in node.items()}
                 kept = {key: each for key, each in parts.items() if each is not _NOTHING}
@@ -268,9 +291,9 @@ class Directory:
             return node if wanted else _NOTHING
 
         tree = select(self.tree, None, False)
-        if missing:
+        if asked.missing:
             raise _NotThere(
-                f"only has {min(missing)!r}: accepted are paths in the group, as "
+                f"only has {min(asked.missing)!r}: accepted are paths in the group, as "
                 f"{next((path for path, _ in places(self.tree)), '')!r}, or their beginnings "
                 "up to a dot"
             )
@@ -283,21 +306,29 @@ class _NotThere(ValueError):
     pass
 
 
-def _decoded(node: Any, arrays: Any) -> Any:
+def _decoded(node: Any, arrays: Any, depth: int = 0) -> Any:
     kind = type(node)
     if kind is int:
         if node < 0:
             raise IndexError(node)
         return arrays[node]
-    if kind is dict:
-        return {key: _decoded(each, arrays) for key, each in node.items()}
-    if kind is not list:
+    if node is None or kind is str or kind is bool:
         return node
-    if node[0] == "value":
-        return node[1]
-    if node[0] == "float":
-        return float(node[1])
-    return KINDS[node[0]]([_decoded(each, arrays) for each in node[1:]])
+    if kind is list and node[0] not in KINDS:
+        return _number(*node)
+    if depth >= MOST_NESTED:
+        raise ValueError(f"it is nested more than {MOST_NESTED} levels deep")
+    if kind is dict:
+        return {key: _decoded(each, arrays, depth + 1) for key, each in node.items()}
+    return KINDS[node[0]]([_decoded(each, arrays, depth + 1) for each in node[1:]])
+
+
+def _number(kind: Any, value: Any) -> float:
+    if kind == "float":
+        return float(value)
+    if kind == "value" and type(value) in (int, float):
+        return value  # type: ignore[no-any-return]
+    raise ValueError(f"it has {value!r:.100} as {kind!r:.100}")
 
 
 def read(
