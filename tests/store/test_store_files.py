@@ -1,6 +1,7 @@
 """load_group: the arrays of safetensors files as one group."""
 
 import json
+import os
 import random
 import struct
 import sys
@@ -143,6 +144,10 @@ def test_folders_that_are_wrong(client, tmp_path):
     for told, message in {
         '{"weight_map": {"b": "one.safetensors"}}': "has no 'b', which the folder's index",
         '{"weight_map": {"a": "../one.safetensors"}}': "it names files of other folders",
+        '{"weight_map": {"a": ""}}': "it names files of other folders",
+        '{"weight_map": {"a": ".."}}': "it names files of other folders",
+        '{"weight_map": {"a": "\\u0000"}}': "is no index of safetensors files",
+        '{"weight_map": {"a": "\\ud800"}}': "is no index of safetensors files",
         '{"weight_map": 7}': "is no index of safetensors files",
         '{"weight_map": {"a": 7}}': "is no index of safetensors files",
         "[": "is no index of safetensors files",
@@ -184,6 +189,7 @@ def test_folders_that_are_wrong(client, tmp_path):
             b"",
             "hamr cannot have",
         ),
+        ({"a": ["F32", [2], [0, 8]]}, bytes(8), "is no safetensors file: it has 'a' as"),
     ],
 )
 def test_files_that_are_wrong(client, tmp_path, header, data, message):
@@ -191,6 +197,28 @@ def test_files_that_are_wrong(client, tmp_path, header, data, message):
         client.load_group(raw(tmp_path / "some.safetensors", header, data))
     assert "some.safetensors" in str(raised.value)
     assert client.statistics()["objects"] == 0
+
+
+def test_metadata_that_are_null(client, tmp_path):
+    header = {"__metadata__": None, "a": {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]}}
+    group = client.get_group(client.load_group(raw(tmp_path / "file", header, b"12")))
+    assert group.metadata is None
+    assert group["a"].get().tolist() == [49, 50]
+
+
+@pytest.mark.parametrize("name", ["file", "one.safetensors", "x.safetensors.index.json"])
+def test_nobody_is_waited_for_at_a_pipe(client, tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    where = tmp_path / name if name == "file" else tmp_path
+    with pytest.raises(ValueError, match=f"{name} is a pipe or a device: accepted is a file"):
+        client.load_group(where)
+
+
+def test_many_are_asked_for(client, tmp_path):
+    names = [f"layers.{i}.weight" for i in range(20_000)]
+    whole = {n: {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for n in names}
+    id = client.load_group(raw(tmp_path / "file", whole), only=names)
+    assert list(client.get_group(id, only=names[::2])) == names[::2]
 
 
 def test_paths_and_options_that_are_wrong(client, tmp_path, path, monkeypatch):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 from pathlib import Path
+from stat import S_ISREG
 
 from .._base.element import element_of, item_size
 from .._buffer.buffers import Buffer, buffer
 from .arguments import path_of
+from .groups import Wanted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
+    from typing import Any, BinaryIO
 
 #: The format's element types.
 TYPES = {
@@ -72,13 +75,29 @@ def _files(folder: Path) -> tuple[list[Path], dict[str, str]]:
             raise FileNotFoundError(f"{folder} has no file whose name ends with .safetensors")
         return files, {}
     try:
-        expected = json.loads(indices[0].read_bytes())["weight_map"]
-        names = {name for name in expected.values() if Path(name).name == name}
+        with _open(indices[0]) as opened:
+            expected = json.loads(opened.read())["weight_map"]
+        names = {
+            name
+            for name in expected.values()
+            if name not in ("", "..") and Path(path_of("its file", name)).name == name
+        }
         if len(names) != len(set(expected.values())):
             raise ValueError("it names files of other folders")
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{indices[0]} is no index of safetensors files: {error!r}") from None
     return [folder / name for name in sorted(names)], expected
+
+
+def _open(file: Path) -> BinaryIO:
+    """A file. Nobody is waited for, as the other end of a pipe would be."""
+    opened = open(  # noqa: SIM115
+        file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)
+    )
+    if not S_ISREG(os.fstat(opened.fileno()).st_mode):
+        opened.close()
+        raise ValueError(f"{file} is a pipe or a device: accepted is a file")
+    return opened
 
 
 def _opened(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
@@ -88,7 +107,7 @@ def _opened(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
     except ImportError:
         raise ImportError("safetensors is not installed: pip install safetensors") from None
 
-    with file.open("rb") as opened:
+    with _open(file) as opened:
         try:
             # It checks the whole header. By the descriptor: the name may be another file's by now.
             with safe_open(f"/proc/self/fd/{opened.fileno()}", framework="numpy"):
@@ -98,44 +117,44 @@ def _opened(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
         length = int.from_bytes(opened.read(LENGTH), "little")
         header = json.loads(opened.read(length))
         pages = mmap.mmap(opened.fileno(), 0, prot=mmap.PROT_READ)
-    says = header.pop("__metadata__", {})
+    says = header.pop("__metadata__", None) or {}
     whole = buffer(memoryview(pages))
     begin = LENGTH + length
     return {name: _array(file, name, told, whole, begin) for name, told in header.items()}, says
 
 
-def _array(file: Path, name: str, told: dict[str, Any], whole: Buffer, begin: int) -> Buffer:
+def _array(file: Path, name: str, told: Any, whole: Buffer, begin: int) -> Buffer:
     """An array of a file, in place if it is aligned there."""
-    kind = TYPES.get(told["dtype"])
-    if kind is None:
+    try:
+        dtype, shape, (first, last) = told["dtype"], told["shape"], told["data_offsets"]
+    except (LookupError, TypeError, ValueError):
         raise ValueError(
-            f"{file} has {name!r} of type {told['dtype']}: accepted are {', '.join(TYPES)}"
-        )
-    first, last = told["data_offsets"]
+            f"{file} is no safetensors file: it has {name!r} as {told!r:.100}"
+        ) from None
+    kind = TYPES.get(dtype)
+    if kind is None:
+        raise ValueError(f"{file} has {name!r} of type {dtype}: accepted are {', '.join(TYPES)}")
     data = whole[begin + first : begin + last]
     if data.ptr % item_size(element_of(kind)):
         data = data.copy()
     try:
-        return data.view(kind).reshape(told["shape"])
+        return data.view(kind).reshape(shape)
     except (ArithmeticError, ValueError) as error:
         raise ValueError(f"{file} has {name!r}, which hamr cannot have: {error}") from None
-
-
-def _is_under(name: str, path: str) -> bool:
-    return name == path or name.startswith(f"{path}.")
 
 
 def _selected(arrays: dict[str, Any], only: tuple[str, ...] | None) -> dict[str, Any]:
     """The arrays whose names are asked for, or begin so up to a dot."""
     if only is None:
         return arrays
-    for path in only:
-        if not any(_is_under(name, path) for name in arrays):
-            raise ValueError(
-                f"only has {path!r}: accepted are names of arrays, as "
-                f"{min(arrays, default='layers.0.weight')!r}, or their beginnings up to a dot"
-            )
-    return {n: each for n, each in arrays.items() if any(_is_under(n, path) for path in only)}
+    wanted = Wanted(only)
+    selected = {name: each for name, each in arrays.items() if wanted.has(name)}
+    if wanted.missing:
+        raise ValueError(
+            f"only has {min(wanted.missing)!r}: accepted are names of arrays, as "
+            f"{min(arrays, default='layers.0.weight')!r}, or their beginnings up to a dot"
+        )
+    return selected
 
 
 def _common(told: Iterable[dict[str, str]]) -> dict[str, str]:
