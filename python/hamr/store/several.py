@@ -65,7 +65,7 @@ class Several:
         place = (-1, -1) if allocator is None and device is None else place_of(allocator, device)
         sources = [shared(f"arrays[{i}]", each, None) for i, each in enumerate(given)]
         made = _native.store_put_many(self._session(), sources, called, *place, flags, text)
-        return _native.store_take(made)
+        return made._taken  # type: ignore[no-any-return]
 
     def get_many(
         self,

@@ -204,16 +204,7 @@ static PyObject *get_id(PyObject *object, void *Py_UNUSED(closure)) {
     return id_new(&((const Owned *)object)->id);
 }
 
-/* CPython handles no signal between this and the return of the function that asks for it. */
-static PyObject *get_taken(PyObject *object, void *closure) {
-    Owned *self = (Owned *)object;
-    PyObject *id = get_id(object, closure);
-    if (id && self->kind == OWNS_UNTAKEN) self->kind = OWNS_NOTHING;
-    return id;
-}
-
-/* store_take(list): at once, as get_taken. */
-static PyObject *take_all(PyObject *Py_UNUSED(module), PyObject *list) {
+static PyObject *take_all(PyObject *list) {
     PyObject *ids = PyList_New(0);
     for (Py_ssize_t i = 0; ids && i < PyList_Size(list); i++) list_put(&ids, get_id(PyList_GetItem(list, i), NULL));
     for (Py_ssize_t i = 0; ids && i < PyList_Size(list); i++) {
@@ -221,6 +212,15 @@ static PyObject *take_all(PyObject *Py_UNUSED(module), PyObject *list) {
         if (self->kind == OWNS_UNTAKEN) self->kind = OWNS_NOTHING;
     }
     return ids;
+}
+
+/* CPython handles no signal between this and the return of the function that asks for it. After a call it does. */
+static PyObject *get_taken(PyObject *object, void *closure) {
+    Owned *self = (Owned *)object;
+    if (self->keeps && PyList_Check(self->keeps)) return take_all(self->keeps);
+    PyObject *id = get_id(object, closure);
+    if (id && self->kind == OWNS_UNTAKEN) self->kind = OWNS_NOTHING;
+    return id;
 }
 
 /* A new reference, or NULL. */
@@ -250,9 +250,6 @@ static PyObject *owned_at(PyObject *Py_UNUSED(module), PyObject *number) {
 PyMethodDef owned_functions[] = {
     {"store_classes", set_classes, METH_VARARGS,
      "store_classes(id, exceptions): what ids are, and the kinds of the store's errors, in order."},
-    {"store_take", take_all, METH_O,
-     "store_take(made) -> list: the ids of each Owned in a list, of objects that do not go again with these from now "
-     "on."},
     {"owned_at", owned_at, METH_O, "owned_at(address) -> the Owned in whose memory an address lies, or None."},
     {NULL, NULL, 0, NULL},
 };
@@ -266,7 +263,8 @@ static PyMethodDef methods[] = {
 static PyGetSetDef attributes[] = {
     {"_token", get_number, NULL, "The core's number; 0 before there is one, and once it has ended.", NULL},
     {"id", get_id, NULL, "The object's.", NULL},
-    {"_taken", get_taken, NULL, "The id of an object that goes again with this one; from now on it does not.", NULL},
+    {"_taken", get_taken, NULL,
+     "The id of an object that goes again with this one, or the ids of several; from now on they do not.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

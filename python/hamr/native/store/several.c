@@ -107,7 +107,7 @@ end:
     return made;
 }
 
-/* A list of what untaken returns. */
+/* An Owned that keeps a list of what untaken returns. */
 static PyObject *all_untaken(StoreCall *call, const Several *several, PyObject *keeps) {
     static const hamr_store_id none;
     int are = several->n && memcmp(several->ids, &none, sizeof none) != 0;
@@ -124,9 +124,10 @@ static PyObject *all_untaken(StoreCall *call, const Several *several, PyObject *
             Py_CLEAR(made);
         }
     }
-    if (!call->error) return made;
+    Owned *all = made && !call->error ? owned_new() : NULL;
+    if (all) owned_begin(all, OWNS_NOTHING, 0, made);
     Py_XDECREF(made);
-    return store_call_raise(call, NULL);
+    return call->error ? store_call_raise(call, NULL) : (PyObject *)all;
 }
 
 /* store_put_many(session, arrays, names, allocator, device, flags, metadata) */
@@ -190,8 +191,8 @@ PyMethodDef several_functions[] = {
      "store_get_many(type, leases, session, ids, names) -> list of arrays as of store_get, each of an id, or of a name "
      "where that is not None."},
     {"store_put_many", put_many, METH_VARARGS,
-     "store_put_many(session, arrays, names, allocator, device, flags, metadata) -> list of Owned, as of store_put. A "
-     "name may be None."},
+     "store_put_many(session, arrays, names, allocator, device, flags, metadata) -> Owned, as of store_put, of a list "
+     "of ids. A name may be None."},
     {"store_delete_many", delete_many, METH_VARARGS, "store_delete_many(session, ids, force)"},
     {NULL, NULL, 0, NULL},
 };
