@@ -29,11 +29,35 @@ class Index:
         return self.number
 
 
+class Shared:
+    """An array that says when it is asked for."""
+
+    def __init__(self, array, told):
+        self.array, self.told = array, told
+
+    @property
+    def __array_interface__(self):
+        self.told()
+        return self.array.__array_interface__
+
+
 SOURCE = np.arange(4.0)
 
 
 def fresh():
     return hamr.buffer(SOURCE.copy()), hamr.Buffer(3, "f4", "cpp", fill=2)
+
+
+def copied_many(b, c, told):
+    d = hamr.Buffer(3, "f8", fill=1)
+    hamr.copy_many([d, b, b[:3]], [c, Shared(SOURCE[::-1], told), d])
+    return content(b), content(d)
+
+
+def copied_blocks(b, c, told):
+    index = Shared(np.array([1, 0]), told)
+    hamr.copy_blocks([b, b], index, [Shared(SOURCE[::-1], told), c], index)
+    return content(b)
 
 
 def changed(change):
@@ -70,6 +94,8 @@ OPERATIONS = {
     "set": changed(lambda b, c, told: b.set(c, Index(1, told), 1, 2)),
     "fill": changed(lambda b, c, told: b.fill(7)),
     "write": changed(lambda b, c, told: b.__setitem__(slice(0, 3), c)),
+    "copy many": copied_many,
+    "copy blocks": copied_blocks,
     "resize": changed(lambda b, c, told: b.resize((Index(3, told), 3), c[0])),
     "reserve": changed(lambda b, c, told: b.reserve(Index(50, told))),
     "move": changed(lambda b, c, told: b.move("cpp", Index(-1, told))),

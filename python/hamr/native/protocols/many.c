@@ -154,6 +154,25 @@ static int pin_index(PyObject *given, Array **pinned) {
     return is_array(given) && (*pinned = array_pinned((Array *)given)) ? 0 : -1;
 }
 
+/* Has this process's copy of the core know all of it: what Python's code did meanwhile may have been to fork. */
+static int make_known(Pairs *pairs, PyObject *to, PyObject *from) {
+    uint64_t generation;
+    do {
+        if (core_load() < 0) return -1;
+        generation = core_generation;
+        for (Py_ssize_t i = 0; i < pairs->held; i++) {
+            PyObject *first = pairs->each[i].keeps[0];
+            Block *block = !first || Py_TYPE(first) == block_type ? (Block *)first : ((Array *)first)->block;
+            if (block && block_register(block) < 0) return -1;
+            if (block) pairs->each[i].array.memory = block->memory.token;
+        }
+        Py_CLEAR(pairs->to);
+        Py_CLEAR(pairs->from);
+        if (pin_index(to, &pairs->to) < 0 || pin_index(from, &pairs->from) < 0) return -1;
+    } while (generation != core_generation);
+    return 0;
+}
+
 /* copy_many(destinations, sources, destination_index, source_index, transfer, names, share, plain) */
 static PyObject *copy_many(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
     Pairs pairs = {0};
@@ -163,10 +182,11 @@ static PyObject *copy_many(PyObject *Py_UNUSED(module), PyObject *const *argumen
     pairs.share = arguments[6];
     pairs.plain = arguments[7] == Py_True;
     hamr_error *error = NULL;
-    int done = hold_all(&pairs, arguments[0], arguments[1]) == 0 && pin_index(arguments[2], &pairs.to) == 0 &&
-               pin_index(arguments[3], &pairs.from) == 0 && ((pairs.count == 0 && !pairs.to) || core_load() == 0);
-    const hamr_functions *functions = done ? core_functions() : NULL;
-    if (functions && (pairs.count > 0 || pairs.to)) {
+    int some = PyList_Size(arguments[0]) != 0 || arguments[2] != Py_None;
+    int done = hold_all(&pairs, arguments[0], arguments[1]) == 0 &&
+               (!some || make_known(&pairs, arguments[2], arguments[3]) == 0);
+    const hamr_functions *functions = done && some ? core_functions() : NULL;
+    if (functions) {
         PATIENT_CALL(error, pairs.count ? pairs.arrays[0] : &pairs.to->array,
                      functions->copy_many(pairs.count, pairs.arrays, pairs.arrays + pairs.count,
                                           pairs.to ? &pairs.to->array : NULL, pairs.from ? &pairs.from->array : NULL,
