@@ -49,12 +49,15 @@ func CopyBlocks(destinations []*Array, destinationIndex *Array, sources []*Array
 	if err != nil {
 		return err
 	}
+	var earlier []pair
 	for i, g := range groups {
 		//mutate:replace a copy of blocks reads host memory that an earlier one has yet to write
 		//mutate:with i > 0 && g.alone => false
 		if i > 0 && g.alone {
 			// What is read next may be ordinary host memory, whose readers ask nobody.
-			err = finishPairs([]pair{*groups[i-1].pairs[0]})
+			last := *groups[i-1].pairs[0]
+			earlier = append(earlier, last)
+			err = errors.Join(finishPairs([]pair{last}), tellOthers(earlier, []pair{*g.pairs[0]}))
 		}
 		if err == nil {
 			err = g.copy()

@@ -85,6 +85,9 @@ func copyInOrder(list []pair) error {
 	if err := errors.Join(copyInOrder(list[:half]), finishPairs(list[:half])); err != nil {
 		return err
 	}
+	if err := tellOthers(list[:half], list[half:]); err != nil {
+		return err
+	}
 	return copyInOrder(list[half:])
 }
 

@@ -2,7 +2,10 @@ package gobuffer
 
 import (
 	"cmp"
+	"errors"
 	"slices"
+
+	"hamr/backends"
 )
 
 // span is bytes of a piece: an address is that of one space.
@@ -75,4 +78,69 @@ func (p *piece) space(spaces *[]*Memory) int {
 		*spaces = append(*spaces, p.memory)
 	}
 	return i + 1
+}
+
+// alias is an end of a pair, among those that may have its bytes by another Memory.
+type alias struct {
+	span
+	of             *piece
+	written, later bool
+}
+
+// tellOthers has who uses the memory of later pairs find what is pending on that of earlier ones: others may know the
+// same bytes by another Memory, as they do that were shared twice.
+func tellOthers(earlier, later []pair) (err error) {
+	all := make([]alias, 0, 2*(len(earlier)+len(later)))
+	var spaces []*Memory
+	shared := false // memory that hamr owns is known by one Memory
+	for k, list := range [...][]pair{earlier, later} {
+		for i := range list {
+			p := &list[i]
+			if p.dst.layout.Count() == 0 {
+				continue
+			}
+			all = append(all, alias{p.dst.spanIn(&spaces), &p.dst, true, k == 1},
+				alias{p.src.spanIn(&spaces), &p.src, false, k == 1})
+			shared = shared || !p.dst.memory.owned || !p.src.memory.owned
+		}
+	}
+	if !shared {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b alias) int {
+		return cmp.Or(cmp.Compare(a.space, b.space), cmp.Compare(a.low, b.low))
+	})
+	for i := range all {
+		a := &all[i]
+		for j := i + 1; j < len(all) && all[j].space == a.space && all[j].low < a.high; j++ {
+			b := &all[j]
+			if a.of.memory == b.of.memory || a.later == b.later || !a.written && !b.written {
+				continue
+			}
+			before, after := a.of, b.of
+			if a.later {
+				before, after = after, before
+			}
+			err = errors.Join(err, after.comesAfter(before))
+		}
+	}
+	return err
+}
+
+// comesAfter has who uses p wait for what is pending on q, which has some of the same bytes by another Memory.
+func (p *piece) comesAfter(q *piece) (err error) {
+	//mutate:always a copy of many does not follow an earlier one of the same bytes by another Memory
+	if q.memory.uses.Idle() {
+		return nil
+	}
+	// Ordinary host memory is read without asking anybody.
+	if p.kind() == backends.Pageable {
+		//mutate:replace a copy of many reads host memory that is yet to be written, by another Memory
+		//mutate:with q.settle() => error(nil)
+		return q.settle()
+	}
+	for _, w := range q.memory.uses.Recorded() {
+		err = errors.Join(err, p.mark(w, nil))
+	}
+	return err
 }

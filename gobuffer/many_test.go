@@ -167,18 +167,56 @@ func TestManyCopiesWaitAsTheirModesSay(t *testing.T) {
 	}
 }
 
+// again is a's elements by another Memory, as who does not know a's shares them.
+func (w *world) again(a *gobuffer.Array, as backends.Allocator, s backends.Stream) *gobuffer.Array {
+	w.t.Helper()
+	at, o := a.Memory().Region(), a.Options()
+	at.Allocator, o.Allocator, o.Stream = as, as, s
+	m, err := w.runtime.Adopt(at, a.Memory().Size(), s, func() {})
+	require.NoError(w.t, err)
+	return gobuffer.View(m, a.Address(), a.Layout(), a.Size(), false, o)
+}
+
 // TestManyCopiesOfBytesThatTwoMemoriesHave: what waits for the one does not wait for the other.
 func TestManyCopiesOfBytesThatTwoMemoriesHave(t *testing.T) {
 	w := newWorld(t, 1, late)
 	host := w.array(place{backends.Malloc, -1}.options(gobuffer.Async), before)
-	again, err := w.runtime.Adopt(host.Memory().Region(), host.Memory().Size(), 0, func() {})
-	require.NoError(t, err)
-	same := gobuffer.View(again, host.Address(), host.Layout(), host.Size(), false, host.Options())
+	same := w.again(host, backends.Malloc, 0)
 	device, target := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), after),
 		w.array(place{backends.Malloc, -1}.options(gobuffer.Async), before)
 	require.NoError(t, gobuffer.CopyMany([]*gobuffer.Array{host, target}, []*gobuffer.Array{device, same}))
 	assert.Equal(t, after.data, w.peek(target.Memory()))
 	closeAll(t, host, same, device, target)
+}
+
+// TestManyCopiesOfADevicesBytesThatTwoMemoriesHave: what runs after the one does not run after the other.
+func TestManyCopiesOfADevicesBytesThatTwoMemoriesHave(t *testing.T) {
+	w := newWorld(t, 1, late)
+	o := place{backends.CUDA, 0}.options(gobuffer.Async)
+	o.Stream = w.stream(w.cuda, 0)
+	source, target, other := w.array(o, before), w.array(o, before), w.array(o, after)
+	another := w.stream(w.cuda, 0)
+	same := w.again(source, backends.CUDA, another)
+	w.busy(0, o.Stream)
+	require.NoError(t, gobuffer.CopyMany([]*gobuffer.Array{target, same}, []*gobuffer.Array{source, other}))
+	require.NoError(t, same.Synchronize())
+	assert.Equal(t, before.data, w.peek(target.Memory()))
+	assert.Equal(t, after.data, w.peek(source.Memory()))
+	closeAll(t, source, target, other, same)
+	require.NoError(t, w.cuda.DestroyStream(0, o.Stream))
+	require.NoError(t, w.cuda.DestroyStream(0, another))
+}
+
+// TestManyCopiesOfPageLockedBytesThatTwoMemoriesHave, one of which knows them as ordinary ones.
+func TestManyCopiesOfPageLockedBytesThatTwoMemoriesHave(t *testing.T) {
+	w := newWorld(t, 1, late)
+	pinned := w.array(place{backends.CUDAHost, -1}.options(gobuffer.Async), before)
+	same := w.again(pinned, backends.Malloc, 0)
+	device := w.array(place{backends.CUDA, 0}.options(gobuffer.Async), after)
+	target := w.array(place{backends.Malloc, -1}.options(gobuffer.Async), before)
+	require.NoError(t, gobuffer.CopyMany([]*gobuffer.Array{pinned, target}, []*gobuffer.Array{device, same}))
+	assert.Equal(t, after.data, w.peek(target.Memory()))
+	closeAll(t, pinned, same, device, target)
 }
 
 // TestManyCopiesWaitForEachStream has pairs whose work is on streams of their own.

@@ -104,6 +104,30 @@ def test_a_stream_that_the_caller_names(device):
     assert [driver.content(a)[0] for a in copies] == list(range(COUNT))
 
 
+@pytest.mark.parametrize("transfer", [None, "async"])
+@pytest.mark.parametrize("blocks", [False, True])
+def test_an_array_of_several_pairs(device, transfer, blocks):
+    """Each pair shares it anew: the device is told which comes later."""
+
+    def copied(*lists):
+        if blocks:
+            hamr.copy_blocks(lists[0], [0], lists[1], [0], transfer=transfer)
+        else:
+            hamr.copy_many(*lists, transfer=transfer)
+
+    shape, stream = (1, 1 << 16), hamr.Stream(device=device)
+    array = driver.Array(np.full(shape, 1, "f4"), device=device)
+    to, last = (
+        hamr.Buffer(shape, "f4", "cuda", fill=0, device=device, stream=stream) for _ in range(2)
+    )
+    copied([to, array, last], [array, np.full(shape, 2, "f4"), array])
+    assert [set(b.ravel().tolist()) for b in map(hamr.Buffer.get, (to, last))] == [{1}, {2}]
+    pinned = hamr.Buffer(shape, "f4", "cuda_host", fill=0)
+    out = np.zeros(shape, "f4")
+    copied([pinned, out, to], [array, np.asarray(pinned), np.asarray(pinned)])
+    assert (set(out.ravel().tolist()), set(to.get().ravel().tolist())) == ({2}, {2})
+
+
 @pytest.mark.multigpu
 def test_between_two_devices():
     values = [np.full(N, i, "f4") for i in range(COUNT)]

@@ -9,7 +9,7 @@ import numpy as np
 
 import hamr
 
-from .random_many import DTYPES, Maker
+from .random_many import DTYPES, Maker, foreign
 
 ROWS, COLUMNS = 3, 8
 MANY = 3000  # more than one launch checks in its own memory
@@ -29,7 +29,7 @@ class Blocks:
             values = np.arange(blocks * ROWS * COLUMNS, dtype="i8").reshape(blocks, ROWS, COLUMNS)
             model = ((values + 17 * i) % 120).astype(choose.choice(few))
             self.models.append(model)
-            self.buffers.append(make(choose, model))
+            self.buffers.append(foreign(choose, make(choose, model)))
 
     def _key(self) -> tuple[Any, ...]:
         """All of each block, or parts of it."""
@@ -113,7 +113,8 @@ class Blocks:
                 hamr.copy_blocks(to[0], indices[0], given[0], indices[1], transfer=transfer)
             if wrong:
                 for buffer in to:
-                    buffer.synchronize()
+                    if isinstance(buffer, hamr.Buffer):
+                        buffer.synchronize()
         except IndexError as error:
             if not wrong or "_index[" not in str(error):
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,54 @@ ROWS, COLUMNS = 6, 11
 
 #: How a buffer is made of an array's elements.
 Maker = Callable[[random.Random, np.ndarray], Any]
+
+
+class Interface:
+    """An object whose only protocol is one of two that are attributes."""
+
+    def __init__(self, array: Any, name: str) -> None:
+        self.array = array
+        setattr(self, name, getattr(array, name))
+
+
+class Tensor:
+    """An object whose only protocol is DLPack."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+class Foreign:
+    """An array, or a buffer, whose views are another library's."""
+
+    def __init__(self, array: Any, share: Callable[[Any], Any]) -> None:
+        self.array, self.share = array, share
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.share(self.array[key])
+
+    def get(self) -> np.ndarray:
+        """The elements."""
+        return self.array.get() if isinstance(self.array, hamr.Buffer) else self.array
+
+
+def foreign(choose: random.Random, buffer: Any) -> Any:
+    """The buffer, or its elements as another library has them."""
+    if choose.random() < 0.6:
+        return buffer
+    if hasattr(buffer, "__cuda_array_interface__"):
+        by_attribute = partial(Interface, name="__cuda_array_interface__")
+        return Foreign(buffer, choose.choice((by_attribute, Tensor)))
+    values = buffer.get().copy()
+    array = np.frombuffer(bytearray(values.tobytes()), values.dtype).reshape(values.shape)
+    by_attribute = partial(Interface, name="__array_interface__")
+    return Foreign(array, choose.choice((np.asarray, memoryview, by_attribute, Tensor)))
 
 
 def _slice(choose: random.Random, room: int, count: int) -> slice:
@@ -56,7 +105,7 @@ class Lists:
             values = np.arange(ROWS * COLUMNS, dtype="i8").reshape(ROWS, COLUMNS)
             model = ((values + 17 * i) % 120).astype(choose.choice(few))
             self.models.append(model)
-            self.buffers.append(make(choose, model))
+            self.buffers.append(foreign(choose, make(choose, model)))
 
     def step(self) -> None:
         """One call, and the loop."""
@@ -69,16 +118,15 @@ class Lists:
             )
             target, source = _key(choose, shape), _source_key(choose, shape)
             to.append(self.buffers[i][target])
-            given.append(self._form(self.buffers[j][source], self.models[j][source]))
-            # What was copied beforehand is not what the loop finds when its turn has come.
-            read = given[-1] if isinstance(given[-1], np.ndarray) else self.models[j][source]
-            loop.append((self.models[i][target], read))
+            if choose.random() < 0.2:  # not what the loop finds when its turn has come
+                given.append(self.models[j][source].copy())
+                loop.append((self.models[i][target], given[-1]))
+            else:
+                given.append(self.buffers[j][source])
+                loop.append((self.models[i][target], self.models[j][source]))
         hamr.copy_many(to, given, transfer=choose.choice((None, "async", "sync")))
         for model, read in loop:
             model[...] = read
-
-    def _form(self, buffer: Any, model: np.ndarray) -> Any:
-        return model.copy() if self.choose.random() < 0.2 else buffer
 
     def check(self) -> None:
         """The buffers hold what NumPy's arrays do."""
