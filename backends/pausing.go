@@ -103,7 +103,7 @@ func (e *NotKeptError) Unwrap() error { return e.Reason }
 // Paused is what is known of the memory of a tag on a device.
 type Paused struct {
 	Tag    Tag
-	Device int
+	Device int   // HostDevice if it is paused and has no memory
 	Bytes  int64 // of the device's memory: in use or, while it is paused, given back
 	Is     bool  // it is paused
 	Keep   Keep  // of memory that is paused
@@ -127,6 +127,6 @@ type Pauser interface {
 	// Hold keeps memory at addresses from being paused until release is called. The error is a *PausedError for memory
 	// that is paused. Other memory passes.
 	Hold(at ...Region) (release func(), err error)
-	// Paused lists the tags that have memory, by device.
+	// Paused lists the tags that have memory, or are paused, by device.
 	Paused() []Paused
 }

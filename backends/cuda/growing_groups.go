@@ -55,6 +55,9 @@ func (b *growthFloor) leave(e *extent) {
 		return
 	}
 	g.extents = slices.DeleteFunc(g.extents, func(other *extent) bool { return other == e })
+	if len(g.extents) == 0 {
+		_ = b.dropSpare(g) // there may be no next time
+	}
 	if g.kept == nil {
 		return
 	}

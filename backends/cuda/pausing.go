@@ -136,6 +136,10 @@ func (b *pausingFloor) Paused() (list []backends.Paused) {
 			known.Device, known.Bytes = d.number, int64(g.bytes(d))
 			list = append(list, known)
 		}
+		if known.Is && len(g.extents) == 0 {
+			known.Device = backends.HostDevice // new memory is refused all the same
+			list = append(list, known)
+		}
 		g.changing.Unlock()
 	}
 	return list

@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -84,6 +85,9 @@ func (b *pausingFloor) saveOnHost(g *group) error {
 // lockedFor returns page-locked memory for a group's contents.
 func (b *pausingFloor) lockedFor(g *group, size int) (backends.Address, error) {
 	at, err := b.takePinned(size)
+	if isOutOfMemory(err) && b.trimForMore(b.dialect.Allocators.Pinned) {
+		at, err = b.takePinned(size)
+	}
 	if isOutOfMemory(err) {
 		return 0, &backends.OutOfMemoryError{Allocator: b.dialect.Allocators.Pinned, Device: backends.HostDevice, Size: size,
 			Detail: fmt.Sprintf("for the contents of %q: %v", g.tag, err)}
@@ -215,6 +219,9 @@ func (b *pausingFloor) throughDisk(g *group, out bool) (failed error) {
 				_, err = g.kept.file.WriteAt(hostBytes(chunks[i%2], p.size), at)
 			} else {
 				_, err = g.kept.file.ReadAt(hostBytes(chunks[i%2], p.size), at)
+			}
+			if errors.Is(err, io.EOF) {
+				err = fmt.Errorf("somebody has shortened the file that has the contents of %q: %w", g.tag, err)
 			}
 			return err
 		}

@@ -73,10 +73,6 @@ func (t *taggedPools) add(p taggedPool) {
 // trim gives back what nobody uses. What belongs to a tag that is being paused or resumed stays.
 func (t *taggedPools) trim() (failed error) {
 	for _, p := range t.all() {
-		if !p.of.changing.TryLock() {
-			continue
-		}
-		p.of.changing.Unlock()
 		if err := p.Trim(); failed == nil {
 			failed = err
 		}

@@ -361,7 +361,7 @@ typedef struct hamr_functions {
     /* Of each pool of memory that is kept for reuse: allocator, device, limit or -1, the bytes in use, taken at most,
      * kept and side by side, hits and misses. */
     hamr_error *(*pools)(hamr_rows **found);
-    /* Memory that can be paused: tag, device, bytes, whether it is, what is kept, page-locked bytes of the tag. */
+    /* Pausable memory: tag, device or -1, bytes, whether it is paused, what is kept, page-locked bytes of the tag. */
     hamr_error *(*pausable_memory)(hamr_rows **found);
     /* Looks at all memory that is kept, and gives what found_misuse does. */
     hamr_error *(*check_memory)(hamr_rows **found);

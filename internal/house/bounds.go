@@ -12,7 +12,7 @@ const (
 	mostWays                     = 212
 	mostReplies, goalReplies     = 0, 0
 	mostCrossing, goalCrossing   = 23790, 18000
-	mostProduct, goalProduct     = 119660, 93000
+	mostProduct, goalProduct     = 119760, 93000
 	mostLong, goalLong           = 0, 0
 	mostLongFiles, goalLongFiles = 7, 0
 )

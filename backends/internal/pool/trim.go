@@ -121,7 +121,7 @@ func (g *segment) releasable(anybody *stream) bool {
 }
 
 // free gives segments that the pool has dropped back to the driver. Those that the driver does not take are kept
-// until the device was waited for.
+// until the device was waited for. It is no failure that somebody pauses or resumes them now.
 func (p *Pool) free(list []*segment) (bytes int, failed error) {
 	for _, g := range list {
 		err := p.source.Free(g.at)
@@ -129,7 +129,10 @@ func (p *Pool) free(list []*segment) (bytes int, failed error) {
 			bytes += g.size
 			continue
 		}
-		failed = errors.Join(failed, err)
+		var busy *backends.PausedError
+		if !errors.As(err, &busy) {
+			failed = errors.Join(failed, err)
+		}
 		p.mutex.Lock()
 		b := p.add(g.at, g.size, g.kind)
 		b.list().remove(b)

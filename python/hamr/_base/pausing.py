@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _GIVE_UP, _COLLECTED = 0, 3  # what relieve() answers
 
-_here = _local()  # .before: what was the thread's before each block
+_here = _local()  # .blocks: those that the thread is in, each with what was its tag before
 
 
 class pausable:  # noqa: N801 -- read as a verb, as device is
@@ -44,12 +44,19 @@ class pausable:  # noqa: N801 -- read as a verb, as device is
 
     def __enter__(self) -> pausable:
         before = core().EnterTag(self.name)
-        _here.before = [*getattr(_here, "before", ()), before]
+        _here.blocks = [*getattr(_here, "blocks", ()), (self, before)]
         return self
 
     def __exit__(self, *exception: object) -> None:
-        *_here.before, before = _here.before
-        core().LeaveTag(before)
+        blocks = getattr(_here, "blocks", [])
+        at = max((i for i, (block, _) in enumerate(blocks) if block is self), default=-1)
+        if at < 0:
+            raise RuntimeError(f"{self!r} is left by a thread that is not in it")
+        _, before = blocks.pop(at)
+        if at == len(blocks):
+            core().LeaveTag(before)
+        else:  # a generator that was in it ended inside another block
+            blocks[at] = (blocks[at][0], before)
 
     def __repr__(self) -> str:
         return f"hamr.pausable({self.name!r})"
@@ -106,7 +113,8 @@ def resume(name: str, /) -> None:
             core().Resume(_checked(name))
             return
         except OutOfMemory as error:
-            devices = pausable_memory().get(name, {"bytes": {0: 0}})["bytes"]
+            known = pausable_memory().get(name)
+            devices = known["bytes"] if known else {}
             answer, *_ = relieve(min(devices, default=0), error.size, "cuda", asked, 0)
             if answer == _GIVE_UP:
                 raise
@@ -119,11 +127,13 @@ def pausable_memory() -> dict[str, PausableMemory]:
     ``bytes`` are those of each device, in use or given back; ``paused`` says which. ``keep`` is
     what is kept while it is paused, else ``""``. ``locked`` are bytes of page-locked memory, for
     contents or, after ``resume()``, for the next ``pause()``; ``hamr.trim()`` returns the latter.
+    A name without memory is there while it is paused.
     """
     found: dict[str, PausableMemory] = {}
     for name, device, size, paused, keep, locked in _native.pausable_memory():
         known = found.setdefault(
             name, {"bytes": {}, "paused": paused, "keep": keep if paused else "", "locked": locked}
         )
-        known["bytes"][device] = size
+        if device >= 0:
+            known["bytes"][device] = size
     return found

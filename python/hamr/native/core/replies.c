@@ -367,7 +367,7 @@ PyMethodDef reply_functions[] = {
     {"library_limits", FAST(library_limits), METH_FASTCALL, "library_limits(): Library, backend or \"\", device, most bytes in use."},
     {"library_totals", FAST(library_totals), METH_FASTCALL, "library_totals(): Who has memory: library, allocator, device, number of allocations, bytes in them."},
     {"pools", FAST(pools), METH_FASTCALL, "pools(): Of each pool of memory that is kept for reuse: allocator, device, limit or -1, the bytes in use, taken at most, kept and side by side, hits and misses."},
-    {"pausable_memory", FAST(pausable_memory), METH_FASTCALL, "pausable_memory(): Memory that can be paused: tag, device, bytes, whether it is, what is kept, page-locked bytes of the tag."},
+    {"pausable_memory", FAST(pausable_memory), METH_FASTCALL, "pausable_memory(): Pausable memory: tag, device or -1, bytes, whether it is paused, what is kept, page-locked bytes of the tag."},
     {"check_memory", FAST(check_memory), METH_FASTCALL, "check_memory(): Looks at all memory that is kept, and gives what found_misuse does."},
     {"found_misuse", FAST(found_misuse), METH_FASTCALL, "found_misuse(): Wrong uses of memory that were found since the last call: library, allocator, device, address, bytes, stream, offset, bytes written to, the first one's value; thread, nanoseconds since 1970 and stack, of the allocation, of the release and of the second one; the same with stream and access of work, and of work before that; the names of both. What is not there is zeros and \"\". The last row is how many more there were."},
     {"stop_checking", FAST(stop_checking), METH_FASTCALL, "stop_checking(): Ends the check, and gives what found_misuse does."},
