@@ -16,8 +16,9 @@ type books struct {
 	limited   atomic.Bool  // whether there are limits
 	mutex     sync.Mutex   // of what follows
 	limits    map[share]int64
-	used      map[share]int64 // of what is booked, where there are limits
-	epoch     uint32          // becomes another one when the first limit comes and the last one goes
+	used      map[share]int64      // of what is booked, where there are limits
+	epoch     uint32               // becomes another one when the first limit comes and the last one goes
+	returning map[backends.Tag]int // calls that resume memory of a tag: it counts as in use from then on
 	listeners []listener
 	checker   atomic.Pointer[checker]
 }
@@ -155,21 +156,39 @@ func (b *books) reserve(m *Memory, size int) error {
 
 // inUse is how many bytes there are of a share, without those that are paused.
 func (b *books) inUse(r *Runtime, s share) int64 {
-	return b.used[s] - r.bytesAway(func(m *Memory) bool { return s == shareOf(m) || s == everywhere(m.library) })
+	return b.used[s] - r.bytesAway(func(m *Memory) bool { return b.paused(m, s) })
 }
 
-// allow refuses to resume memory for which the limits leave no room.
+func (b *books) paused(m *Memory, s share) bool {
+	return b.returning[m.tag] == 0 && (s == shareOf(m) || s == everywhere(m.library))
+}
+
+// allow refuses to resume memory for which the limits leave no room. Others find that room taken until returned is
+// called, and after it the memory itself.
 func (b *books) allow(r *Runtime, t backends.Tag) error {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	for s, limit := range b.limits {
-		more := r.bytesAway(func(m *Memory) bool { return m.tag == t && (s == shareOf(m) || s == everywhere(m.library)) })
+		more := r.bytesAway(func(m *Memory) bool { return m.tag == t && b.paused(m, s) })
 		if used := b.inUse(r, s); more > 0 && used+more > limit {
 			return &backends.OutOfMemoryError{Allocator: backends.CUDAVMM, Device: s.device, Size: int(more), Limited: true,
 				Detail: fmt.Sprintf("the limit is %d bytes for %s%s, of which %d are in use", limit, s.library, s.where(), used)}
 		}
 	}
+	if b.returning == nil {
+		b.returning = map[backends.Tag]int{}
+	}
+	b.returning[t]++
 	return nil
+}
+
+// returned ends what allow began.
+func (b *books) returned(t backends.Tag) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if b.returning[t]--; b.returning[t] == 0 {
+		delete(b.returning, t)
+	}
 }
 
 func (s share) where() string {

@@ -118,6 +118,7 @@ func (r *Runtime) resume(b backends.Pauser, t backends.Tag) error {
 	if err := r.books.allow(r, t); err != nil {
 		return err
 	}
+	defer r.books.returned(t)
 	return b.Resume(t)
 }
 

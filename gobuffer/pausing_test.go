@@ -1,6 +1,7 @@
 package gobuffer_test
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"unsafe"
@@ -22,6 +23,7 @@ type pausing struct {
 	tagged map[backends.Address]backends.Tag
 	paused map[backends.Tag]backends.Keep
 	fails  error
+	comes  func() // is called while memory is resumed
 	held   int
 	launch func(held int) // is told how much is held during a launch
 }
@@ -59,6 +61,9 @@ func (p *pausing) Pause(t backends.Tag, keep backends.Keep, _ string) error {
 }
 
 func (p *pausing) Resume(t backends.Tag) error {
+	if p.comes != nil {
+		p.comes()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fails == nil {
@@ -193,5 +198,30 @@ func TestPausedMemoryIsBesideTheLimits(t *testing.T) {
 	require.NoError(t, b.Close())
 	require.NoError(t, r.Resume(t.Name()))
 	assert.EqualValues(t, 600, r.LibraryLimits()[0].Current)
+	require.NoError(t, a.Close())
+}
+
+// Else both would be beyond the limit together.
+func TestMemoryThatIsBeingResumedCountsForTheLimits(t *testing.T) {
+	r, p := pausingRuntime(t)
+	tag, err := r.Tag(t.Name())
+	require.NoError(t, err)
+	o := gobuffer.Options{Allocator: backends.CUDAVMM}
+	tagged := o
+	tagged.Tag = tag
+	require.NoError(t, r.LimitLibrary(gobuffer.LibraryHamr, "", 0, 1000))
+	a, err := r.NewArray(arrayiface.Uint8, []int{600}, tagged)
+	require.NoError(t, err)
+	require.NoError(t, r.Pause(t.Name(), backends.KeepNothing, ""))
+	var full *backends.OutOfMemoryError
+	p.comes = func() {
+		_, err := r.NewArray(arrayiface.Uint8, []int{600}, o)
+		require.ErrorAs(t, err, &full)
+	}
+	for _, p.fails = range []error{errors.New("no"), nil} {
+		assert.ErrorIs(t, r.Resume(t.Name()), p.fails)
+		used := map[bool]int{true: 600}[p.fails == nil]
+		assert.EqualValues(t, used, r.LibraryLimits()[0].Current)
+	}
 	require.NoError(t, a.Close())
 }
