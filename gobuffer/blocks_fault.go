@@ -133,3 +133,38 @@ func (f *blockFaults) sweep(captured func() bool) (err error) {
 	})
 	return err
 }
+
+// TellLater keeps indices out of range among the problems of err for their threads' next CopyBlocks, and returns the
+// other problems. It is for who met them and can raise them to nobody, as when memory is released.
+func (r *Runtime) TellLater(err error) error {
+	if err == nil {
+		return nil
+	}
+	f := &r.blockFaults
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for _, each := range f.list {
+		if each.looked.Load() && each.problem != nil && errors.Is(err, each.problem) {
+			//mutate:remove an index out of range is lost with the memory whose release met it
+			each.told.Store(false)
+			err = without(err, each.problem)
+		}
+	}
+	return err
+}
+
+// without is err without one of those that are joined in it.
+func without(err, gone error) error {
+	if err == gone {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return err
+	}
+	var left []error
+	for _, each := range joined.Unwrap() {
+		left = append(left, without(each, gone))
+	}
+	return errors.Join(left...)
+}

@@ -1,6 +1,8 @@
 package gobuffer_test
 
 import (
+	"errors"
+	"io"
 	"runtime"
 	"testing"
 
@@ -95,6 +97,21 @@ func TestWhatAThreadWasToldIsNotKept(t *testing.T) {
 	}
 	require.NoError(t, x.copy(x.to, x.good))
 	assert.Equal(t, 1, gobuffer.BlockFaults(x.runtime))
+}
+
+// TestWhatAReleaseMetIsToldLater to the thread that enqueued it, as nobody could be told then.
+func TestWhatAReleaseMetIsToldLater(t *testing.T) {
+	x := newBadBlocks(t)
+	require.NoError(t, x.runtime.TellLater(nil))
+	require.Equal(t, io.EOF, x.runtime.TellLater(io.EOF))
+	require.NoError(t, x.copy(x.to, x.bad))
+	met := x.to.Synchronize()
+	require.Error(t, met)
+	assert.Equal(t, errors.Join(io.EOF), x.runtime.TellLater(errors.Join(met, io.EOF)))
+	var bad *gobuffer.ArgumentError
+	require.ErrorAs(t, x.copy(x.to, x.good), &bad)
+	assert.Equal(t, "77", bad.Value)
+	require.NoError(t, x.copy(x.to, x.good), "it is told once")
 }
 
 // TestBlocksAreFollowedOnTheirOwnStreamByWhatIsCapturedThere without an event, which could be no part of the graph.

@@ -148,6 +148,9 @@ func leave(token uint64, s backends.Stream, by func(*gobuffer.Memory, backends.S
 	return err
 }
 
+// TellLater is Runtime.TellLater, for destructors.
+func TellLater(err error) error { return Runtime.TellLater(err) }
+
 // ReleaseAtOnce is Release where that waits for nobody; else it reports false, and the token is what it was.
 func ReleaseAtOnce(token uint64) (done bool) {
 	defer otherwise(&done)

@@ -37,7 +37,7 @@ func release(key C.uint64_t, finished C.hamr_finished_function) func() {
 
 // complain is for destructors, which have nobody to raise to.
 func complain(err error) {
-	if err != nil {
+	if err := bridge.TellLater(err); err != nil {
 		fmt.Fprintln(os.Stderr, "hamr: while releasing memory:", err)
 	}
 }
