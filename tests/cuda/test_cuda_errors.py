@@ -108,7 +108,8 @@ def locked():
 
 
 OPERATIONS = {
-    "create cuda": lambda w: hamr.Buffer(N, "f4", "cuda", stream=w.stream),
+    # More than what the pool may have there: that takes no call.
+    "create cuda": lambda w: hamr.Buffer(4 << 20, "f4", "cuda", stream=w.stream),
     "create cuda_async": lambda w: hamr.Buffer(N, "f4", "cuda_async", stream=w.stream),
     "create cuda_uva": lambda w: hamr.Buffer(N, "f4", "cuda_uva"),
     "create cuda_host": lambda w: locked(),
@@ -268,6 +269,8 @@ ASKED_AGAIN = {
         (f"{act} cuda_vmm", "cuCtxGetDevice", 1)
         for act in ("create", "resize", "reserve", "append to")
     ),
+    ("create cuda", "cuCtxGetDevice", 1),
+    ("create cuda_async", "cuCtxGetDevice", 1),
 }
 
 
