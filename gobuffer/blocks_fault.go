@@ -137,6 +137,9 @@ func (f *blockFaults) sweep(captured func() bool) (err error) {
 // TellLater keeps indices out of range among the problems of err for their threads' next CopyBlocks, and returns the
 // other problems. It is for who met them and can raise them to nobody, as when memory is released.
 func (r *Runtime) TellLater(err error) error {
+	if unusable := r.check(); unusable != nil {
+		return errors.Join(err, unusable)
+	}
 	if err == nil {
 		return nil
 	}
