@@ -29,9 +29,12 @@ func (b *copyFloor) readGrid() error {
 }
 
 // gridAcrossBus is how many blocks of threads copy blocks from a device to page-locked memory, or the other way.
-func (b *copyFloor) gridAcrossBus(down bool) int {
+func (b *copyFloor) gridAcrossBus(down bool) int { return b.gridOr(down, downGrid) }
+
+// gridOr is the setting, else toHost down and upGrid up.
+func (b *copyFloor) gridOr(down bool, toHost int) int {
 	if down {
-		return cmp.Or(b.grid, downGrid)
+		return cmp.Or(b.grid, toHost)
 	}
 	return cmp.Or(b.grid, upGrid)
 }
@@ -57,11 +60,7 @@ func (b *copyFloor) copyAcrossBus(v *visit, d *device, runs []run, down bool, st
 		small = append(small, r)
 	}
 	if len(small) > 0 {
-		grid := cmp.Or(b.grid, upGrid)
-		if down {
-			grid = cmp.Or(b.grid, downGridOfRuns)
-		}
-		if err := b.copyByKernel(v, d, small, stream, b.driver.MemcpyAsync, grid); err != nil {
+		if err := b.copyByKernel(v, d, small, stream, b.driver.MemcpyAsync, b.gridOr(down, downGridOfRuns)); err != nil {
 			return err
 		}
 	}

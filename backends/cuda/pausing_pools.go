@@ -46,15 +46,7 @@ func (b *growthFloor) allocateTagged(r backends.Request) (backends.Address, erro
 	if !p.of.is(running) {
 		return 0, &backends.PausedError{Tag: r.Tag}
 	}
-	at, err := p.Take(r.Size, streamOfPool(r.Stream))
-	if err != nil || !r.Zero {
-		return at, err
-	}
-	if err := b.zero(at, r); err != nil {
-		_, _ = p.GiveBack(at, streamOfPool(r.Stream))
-		return 0, err
-	}
-	return at, nil
+	return b.takeFrom(p.Pool, r)
 }
 
 // taggedMemory is pool.Source over extents of a group.

@@ -61,6 +61,11 @@ func (b *poolFloor) allocatePlain(r backends.Request) (backends.Address, error) 
 	if p == nil {
 		return b.allocateHere(r, b.driver.MemAlloc)
 	}
+	return b.takeFrom(p, r)
+}
+
+// takeFrom takes memory of a pool, with zeros in it if it is asked for.
+func (b *poolFloor) takeFrom(p *pool.Pool, r backends.Request) (backends.Address, error) {
 	s := streamOfPool(r.Stream)
 	at, err := p.Take(r.Size, s)
 	if err != nil || !r.Zero {
