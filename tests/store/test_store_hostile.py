@@ -50,6 +50,10 @@ def test_an_object_that_cannot_be_sealed_is_given_up_whole(tmp_path, n):
         *(("create", {"shape": 3, key: 2}, key) for key in ("evictable", "pinned", "separate")),
         *(("put", {"array": np.zeros(3), key: "x"}, key) for key in ("evictable", "pinned")),
         *(("put", {"array": np.zeros(3), "allocator": no}, "allocator") for no in (-1, "none")),
+        *(
+            ("put_many", {"arrays": [np.zeros(3)], "allocator": no}, "allocator")
+            for no in (-1, "none")
+        ),
         ("put", {"array": np.zeros(3), "name": 3}, "name"),
         ("put", {"array": np.zeros(3), "name": ""}, "name"),
         ("put", {"array": np.zeros(3), "name": "\udc80"}, "name"),

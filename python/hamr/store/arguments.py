@@ -127,3 +127,18 @@ def place_of(
         return allocator_of(allocator), -1
     number, place = new_place(allocator, device)
     return (core().StoreAllocator(number, place) if allocator is None else number), place
+
+
+def place_or_beside(
+    allocator: Allocator | int | AllocatorName | None, device: Device | None
+) -> tuple[int, int]:
+    """As ``place_of``; (-1, -1), beside the array, where nothing is given."""
+    beside = -1, -1
+    if allocator is None and device is None:
+        return beside
+    if (place := place_of(allocator, device)) == beside:
+        raise ValueError(
+            "allocator is none: accepted is one of the host's or of a device whose memory can "
+            "be shared"
+        )
+    return place

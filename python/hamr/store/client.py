@@ -18,6 +18,7 @@ from .arguments import (
     metadata_of,
     name_of_object,
     place_of,
+    place_or_beside,
     socket_of,
     text_of,
     timeout_of,
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 
     IDs: TypeAlias = list[ObjectID]
 
-#: No allocator and no device: the object is put where the elements are.
-_BESIDE = -1, -1
 #: All clients. In a forked child their locks are made anew: a thread may have held one.
 _all: WeakSet[Client] = WeakSet()
 
@@ -168,13 +167,7 @@ class Client(Grouping, Several):
         text = None if metadata is None else metadata_of(metadata)
         name = None if name is None else name_of_object(name)
         source = elements_of(array)
-        beside = allocator is None and device is None
-        place = _BESIDE if beside else place_of(allocator, device)
-        if place == _BESIDE and not beside:
-            raise ValueError(
-                "allocator is none: accepted is one of the host's or of a device whose memory can "
-                "be shared"
-            )
+        place = place_or_beside(allocator, device)
         return self._taken(_native.store_put(self._session(), source, *place, flags, text), name)
 
     def _named(self, id: ObjectID, name: str) -> None:
@@ -214,14 +207,19 @@ class Client(Grouping, Several):
         wanted = None if allocator is None and device is None else place_of(allocator, device)
         unsafe, wait = flag_of("unsafe", unsafe), flag_of("wait", wait)
         until = until_of(timeout_of(timeout))
+        known = self._known(id, name, wait, until)
+        found = self._found(known, unsafe, wait, seconds_until(until))
+        if wanted is None or wanted == (found._allocator, found.device):
+            return found
+        return found.copy(wanted[0], device=wanted[1])
+
+    def _known(self, id: str | None, name: str | None, wait: bool, until: float | None) -> ObjectID:
+        """The id that a user gave, or that of a name."""
         if name is not None:
             if id is not None:
                 raise TypeError(f"id is {id!r} and name is {name!r}: accepted is one of them")
             id = self.get_name(name, wait, seconds_until(until))
-        found = self._found(id_of(id), unsafe, wait, seconds_until(until))
-        if wanted is None or wanted == (found._allocator, found.device):
-            return found
-        return found.copy(wanted[0], device=wanted[1])
+        return id_of(id)
 
     def _found(self, id: ObjectID, unsafe: bool, wait: bool, timeout: float | None) -> Buffer:
         def look(milliseconds: int) -> Buffer | None:

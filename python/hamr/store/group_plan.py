@@ -115,6 +115,7 @@ class Plan:
         self.sources = tree.sources()
         self.types: dict[int, int] = {}
         self.rows: list[list[int]] = []
+        self._copied: list[tuple[list[int], _native.Array]] = []
         self._lay()
         told = {"version": 1, "tree": tree.json, "types": list(map(name_of, self.types))}
         told["arrays"] = self.rows
@@ -122,27 +123,31 @@ class Plan:
             told["metadata"] = _of_arrays(array_metadata, tree)
         text = json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
         self._facts = {"version": 1, "arrays": len(self.rows), "at": self.end, "bytes": len(text)}
-        self.sources.append(buffer(text))
-        self.rows.append([self.end, self.types.setdefault(BYTES, len(self.types)), len(text)])
+        row = [self.end, self.types.setdefault(BYTES, len(self.types)), len(text)]
+        self._copied.append((row, buffer(text)))
         self.nbytes = self.end + len(text)
-        self.copied += len(text)
 
     def _lay(self) -> None:
         """Give each array its place. Arrays of the same memory have one."""
         places: dict[Any, int] = {}
-        self.end = self.copied = 0
+        self.end = 0
         for each in self.sources:
             nbytes, shape = each.nbytes, each.shape
             what: Any = each.ptr, nbytes, each.device
             if not each.is_contiguous:
                 what += shape, each.strides, each._element
             at = places.get(what) if nbytes else self.end
-            if at is None:
-                at = places[what] = self.end
-                self.copied += nbytes
-                self.end = -(-(at + nbytes) // ALIGNMENT) * ALIGNMENT
             kind = self.types.setdefault(each._element, len(self.types))
-            self.rows.append([at, kind, *shape])
+            self.rows.append([self.end if at is None else at, kind, *shape])
+            if at is None:
+                places[what] = self.end
+                self._copied.append((self.rows[-1], each))
+                self.end = -(-(self.end + nbytes) // ALIGNMENT) * ALIGNMENT
+
+    @property
+    def copied(self) -> int:
+        """The bytes that ``write`` copies."""
+        return sum(source.nbytes for _, source in self._copied)
 
     def metadata(self, metadata: Any) -> dict[str, Any]:
         """The object's metadata: the user's, and where the directory is."""
@@ -170,12 +175,8 @@ class Plan:
 
         ``told`` is called with the bytes of each share.
         """
-        rows, sources, seen = [], [], set()
-        for row, source in zip(self.rows, self.sources, strict=True):
-            if source.nbytes and row[0] not in seen:
-                seen.add(row[0])
-                rows.append(row)
-                sources.append(source)
+        sources = [source for _, source in self._copied]
+        rows = [row for row, _ in self._copied]
         to = _native.views(_native.Array, whole, rows, tuple(self.types))
         first = nbytes = 0
         for last, source in enumerate(sources, 1):

@@ -10,7 +10,7 @@ from .arguments import flag_of, metadata_of, name_of_object, place_of, timeout_o
 from .builder import Builder
 from .group_plan import Plan
 from .groups import Group, paths_of, read
-from .ids import ObjectID, id_of, is_id
+from .ids import ObjectID, is_id
 from .leases import Lease
 from .patience import seconds_until, until_of
 
@@ -29,7 +29,7 @@ class Grouping:
 
     if TYPE_CHECKING:  # what a client has
         get: Any
-        get_name: Any
+        _known: Any
         _found: Any
         _connected: Any
         _session: Any
@@ -167,11 +167,7 @@ class Grouping:
         until = until_of(timeout_of(timeout))
         if id is not None and name is None and not is_id(id):
             id, name = None, id
-        if name is not None:
-            if id is not None:
-                raise TypeError(f"id is {id!r} and name is {name!r}: accepted is one of them")
-            id = self.get_name(name, wait, seconds_until(until))
-        known = id_of(id)
+        known = self._known(id, name, wait, until)
         if wait:
             self._found(known, False, True, seconds_until(until))
         *_, told, _problem = _native.store_info(self._connected(), known)

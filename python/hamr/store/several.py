@@ -6,7 +6,7 @@ import hamr._native as _native
 
 from .._buffer.buffers import Buffer
 from .._buffer.many import shared
-from .arguments import flag_of, metadata_of, name_of_object, place_of
+from .arguments import flag_of, metadata_of, name_of_object, place_of, place_or_beside
 from .ids import ObjectID, id_of, is_id
 from .leases import Lease
 
@@ -62,7 +62,7 @@ class Several:
             raise ValueError(
                 f"names are {len(called)}: accepted are {len(given)}, as many as arrays"
             )
-        place = (-1, -1) if allocator is None and device is None else place_of(allocator, device)
+        place = place_or_beside(allocator, device)
         sources = [shared(f"arrays[{i}]", each, None) for i, each in enumerate(given)]
         made = _native.store_put_many(self._session(), sources, called, *place, flags, text)
         return made._taken  # type: ignore[no-any-return]
