@@ -17,6 +17,8 @@ from tests.support.processes import run_code
 MIB = 1 << 20
 COUNT = 16 * MIB
 KEEPS = ("nothing", "host", "disk")
+#: Bytes that the driver may take of a device for the page tables of page-locked memory.
+TABLES = 4 * MIB
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +47,7 @@ def test_another_process_has_the_memory_meanwhile(name, keep):
     buffer = made(name, 3)
     place, before = buffer.ptr, free_bytes()
     hamr.pause(name, keep=keep)
-    assert free_bytes() - before >= 4 * COUNT
+    assert free_bytes() - before >= 4 * COUNT - TABLES
     wanted = free_bytes() - 700 * MIB  # without what the other one's context takes
     code = f"""if True:
         import hamr
@@ -103,7 +105,7 @@ def test_a_graph_of_torchs_replays(torch_library, name, keep):
         graph.replay()
         before = free_bytes()
         hamr.pause(name, keep=keep)
-        assert free_bytes() - before >= 4 * COUNT
+        assert free_bytes() - before >= 4 * COUNT - TABLES
         hamr.resume(name)
         graph.replay()
         assert tensor[0].item() == tensor[-1].item() == 2 * turn
@@ -135,7 +137,7 @@ def test_a_resume_without_memory_leaves_all_paused(name):
     for _ in range(2):
         with pytest.raises(hamr.OutOfMemory):
             hamr.resume(name)
-        assert free_bytes() >= left - 4 * MIB, "what was mapped is given back"
+        assert free_bytes() >= left - TABLES, "what was mapped is given back"
         with pytest.raises(hamr.PausedMemory):
             first.fill(1)
     check(driver().cuMemFree_v2(filler))
