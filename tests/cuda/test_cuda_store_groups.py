@@ -104,3 +104,17 @@ def test_a_file_is_loaded_to_a_device(client, device, tmp_path):
     assert {each.device for each in group.values()} == {device}
     assert all(same(group.tree[name], each) for name, each in given.items())
     assert len(group) == len(given)
+
+
+def test_a_private_copy_is_paused_by_its_name_and_what_is_in_place_stays(client, device):
+    given = {"w": np.arange(1000.0), "b": [np.ones(7, "f4"), 3]}
+    client.put_group(given, device=device, name="weights")
+    with hamr.pausable("copies"):
+        copied, placed = client.get_group("weights", private=True), client.get_group("weights")
+    assert same(copied.tree, given)
+    hamr.pause("copies", keep="host")
+    with pytest.raises(hamr.PausedMemory, match='"copies"'):
+        copied["w"].get()
+    assert same(placed.tree, given)
+    hamr.resume("copies")
+    assert same(copied.tree, given)
