@@ -68,6 +68,7 @@ type putting struct {
 	created bool // as the server has answered
 	sealed  bool // likewise
 	forgone bool
+	group   *groupPlan // what is written, of a group
 
 	builder *Builder // nil where the elements are written to the memory's file, which is then mapped nowhere
 	made    *held    // of the file
@@ -233,7 +234,9 @@ func (c *Client) write(ctx context.Context, puts []*putting) error {
 		err := error(nil)
 		if p.builder == nil {
 			err = p.writeFile(ctx)
-		} else if err = p.builder.finish(); err == nil {
+		} else if err = p.builder.finish(); err == nil && p.group != nil {
+			err = p.group.write(p.builder.array)
+		} else if err == nil {
 			to, from = append(to, p.builder.array), append(from, p.source)
 		}
 		if err != nil {

@@ -65,6 +65,7 @@ var rules = []rule{
 	{"store/internal/wire", []string{"store/internal/protocol"}},
 	{"store/internal/chain", nil},
 	{"store/internal/turn", nil},
+	{"store/internal/groups", []string{"arrayiface"}},
 	{"store/internal/asking", []string{"internal/deadline", "store/internal/protocol", "store/internal/wire"}},
 	{"store/internal/book", []string{"backends/host", "store/internal/chain", "store/internal/protocol",
 		"store/internal/wire"}},

@@ -1,0 +1,166 @@
+package groups
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const size = 4096 // bytes of the groups here
+
+func directory(changes ...string) string {
+	text := `{"version":1,"tree":{"a":0},"types":["float32"],"arrays":[[0,0,4]]}`
+	for i := 0; i < len(changes); i += 2 {
+		text = strings.Replace(text, changes[i], changes[i+1], 1)
+	}
+	return text
+}
+
+func TestADirectoryThatLiesIsRefused(t *testing.T) {
+	_, err := Read([]byte(directory()), size)
+	require.NoError(t, err)
+	for _, wrong := range [][2]string{
+		{`"version":1`, `"version":2`}, {`"version":1`, `"version":null`}, {`"version":1,`, ``}, {`"version"`, `"Version"`},
+		{`{"a":0}`, `{"a":1}`}, {`{"a":0}`, `{"a":-1}`}, {`{"a":0}`, `{"a":1e0}`}, {`{"a":0}`, `{"a":99999999999999999999}`},
+		{`{"a":0}`, `null`}, {`{"a":0}`, `0`}, {`{"a":0}`, `"text"`}, {`{"a":0}`, `["value",1]`}, {`"tree":{"a":0},`, ``},
+		{`{"a":0}`, `{"a":["value",{"b":0}]}`}, {`{"a":0}`, `{"a":["value",1,2]}`}, {`{"a":0}`, `{"a":["value"]}`},
+		{`{"a":0}`, `{"a":["value","1"]}`}, {`{"a":0}`, `{"a":[]}`}, {`{"a":0}`, `{"a":["set",0]}`}, {`{"a":0}`, `{"a":[[],0]}`},
+		{`{"a":0}`, `{"a":["float","x"]}`}, {`{"a":0}`, `{"a":["float",1]}`}, {`{"a":0}`, `{"a":[{},0]}`},
+		{`["float32"]`, `[]`}, {`["float32"]`, `["float128"]`}, {`["float32"]`, `[3]`}, {`["float32"]`, `null`}, {`["float32"]`, `["O"]`},
+		{`["float32"]`, `["S4"]`}, {`["float32"]`, `["<f16"]`}, {`["float32"]`, `[null]`}, {`["float32"]`, `{"0":"float32"}`},
+		{`[[0,0,4]]`, `null`}, {`[[0,0,4]]`, `[null]`}, {`[[0,0,4]]`, `[[]]`}, {`[[0,0,4]]`, `[[0]]`}, {`[[0,0,4]]`, `[["0",0,4]]`},
+		{`[[0,0,4]]`, `[[null,0,4]]`}, {`[[0,0,4]]`, `[[0,0,-1]]`}, {`[[0,0,4]]`, `[[-4,0,1]]`}, {`[[0,0,4]]`, `[[2,0,1]]`},
+		{`[[0,0,4]]`, `[[0,0,1025]]`}, {`[[0,0,4]]`, `[[4096,0]]`}, {`[[0,0,4]]`, `[[4100,0,0]]`}, {`[[0,0,4]]`, `[[4092,0,2]]`},
+		{`[[0,0,4]]`, `[[0,0,1099511627776]]`}, {`[[0,0,4]]`, `[[0,0,4611686018427387904,4611686018427387904]]`},
+		{`[[0,0,4]]`, `[[1180591620717411303424,0,1]]`}, {`[[0,0,4]]`, `[[9223372036854775804,0,1]]`},
+		{`[[0,0,4]]`, `[[0,0,0,4611686018427387904,4611686018427387904]]`}, {`[[0,0,4]]`, `[[0,1180591620717411303424,1]]`},
+		{`[[0,0,4]]`, `[[0,-1,1]]`}, {`[[0,0,4]]`, `[[0,0` + strings.Repeat(",1", 100) + `]]`}, {`[[0,0,4]]`, `[[0.5,0,1]]`},
+		{`[[0,0,4]]`, `{"0":[0,0,4]}`}, {`[[0,0,4]]`, `[[0,0,4]`}, {`,"arrays":[[0,0,4]]`, ``}, {`[[0,0,4]]`, `[[true,0]]`},
+		{`{"version"`, `{"metadata":3,"version"`}, {`{"version"`, `{"metadata":["a"],"version"`}, {`{"version"`, `{"metadata":null,"version"`},
+		{`"a"`, "\"\xff\""}, {`"a"`, "\"\n\""}, {`{"version"`, `{"x":NaN,"version"`},
+	} {
+		text := directory(wrong[0], wrong[1])
+		require.NotEqual(t, directory(), text)
+		_, err := Read([]byte(text), size)
+		assert.Error(t, err, text)
+	}
+	for _, text := range []string{"", "{", strings.Repeat("[", 100_000), "\xff", "3", "[]", `{"version":1}`, "null"} {
+		_, err := Read([]byte(text), size)
+		assert.Error(t, err, "%.20s", text)
+	}
+	for levels, good := range map[int]bool{99: true, 100: false, 900: false, 100_000: false} {
+		deep := directory(`"a":0`, `"a":`+strings.Repeat(`["list",`, levels)+"0"+strings.Repeat("]", levels))
+		_, err := Read([]byte(deep), size)
+		assert.Equal(t, good, err == nil, levels)
+	}
+}
+
+func TestPathsForWhichThereIsNoMemoryAreRefused(t *testing.T) {
+	tree := fmt.Sprintf(`{"%s":["list"%s]}`, strings.Repeat("k", 1<<20), strings.Repeat(",0", 300))
+	d, err := Read([]byte(directory(`{"a":0}`, tree)), size)
+	require.NoError(t, err)
+	for _, only := range []*Wanted{nil, NewWanted([]string{"k"})} {
+		_, err = d.Leaves(only)
+		assert.ErrorContains(t, err, "its paths have more than")
+	}
+}
+
+func TestFactsThatAreNoGroups(t *testing.T) {
+	good := `{"hamr.group":{"version":1,"arrays":2,"at":256,"bytes":70},"metadata":[1]}`
+	f, users, err := ReadFacts([]byte(good))
+	require.NoError(t, err)
+	assert.Equal(t, Facts{1, 2, 256, 70}, f)
+	assert.Equal(t, "[1]", string(users))
+	again, err := f.Metadata(users)
+	require.NoError(t, err)
+	assert.JSONEq(t, good, string(again))
+	for _, bad := range []string{
+		"", "[]", "{}", `{"hamr.group":3}`, `{"hamr.group":{}}`, strings.Replace(good, "metadata", "other", 1),
+		strings.Replace(good, "256", "2.5", 1), strings.Replace(good, "256", `"256"`, 1), strings.Replace(good, "at", "At", 1),
+		strings.Replace(good, `"at":256,`, "", 1), strings.Replace(good, `"at"`, `"x":1,"at"`, 1),
+		strings.Replace(good, "256", "99999999999999999999", 1), strings.Replace(good, `{"hamr`, `{"x":1,"hamr`, 1),
+	} {
+		_, _, err := ReadFacts([]byte(bad))
+		assert.ErrorIs(t, err, ErrNoGroup, bad)
+	}
+	_, _, err = ReadFacts([]byte(strings.Replace(good, `"version":1`, `"version":2`, 1)))
+	assert.ErrorContains(t, err, "its version is 2")
+}
+
+const rich = `{"version":1,"types":["float32","int8"],"arrays":[[0,0,4],[256,1,2,3],[256,0],[512,1,0,3]],"metadata":{"l.1":[3]},
+	"tree":{"a.b":{"c":0,"d":"text"},"l":["list",true,2,["tuple",0,["value",3e2],["float","-inf"]]],"n":null,"e":{"ä\n":3}}}`
+
+// What is read of a directory that was changed in any way lies within the group.
+func TestDirectoriesThatWereChangedAtRandom(t *testing.T) {
+	seed := rand.Uint64()
+	choose := rand.New(rand.NewPCG(seed, 0))
+	t.Log("seed ", seed)
+	rounds := 5000
+	if scale, err := strconv.ParseFloat(os.Getenv("HAMR_TEST_SCALE"), 64); err == nil {
+		rounds = max(1, int(float64(rounds)*scale))
+	}
+	read := 0
+	for range rounds {
+		text := []byte(rich)
+		for range 1 + choose.IntN(4) {
+			change(choose, &text)
+		}
+		read += check(t, text)
+	}
+	assert.Positive(t, read)
+}
+
+// change makes one change: a byte, a number, a part that goes, or one that is there twice.
+func change(choose *rand.Rand, text *[]byte) {
+	at := choose.IntN(len(*text))
+	end := min(len(*text), at+1+choose.IntN(12))
+	switch choose.IntN(4) {
+	case 0:
+		(*text)[at] = `0123456789-[]{},:"\ntruefalsd`[choose.IntN(28)]
+	case 1:
+		for i := at; i < len(*text); i++ {
+			if b := (*text)[i]; '0' <= b && b <= '9' {
+				numbers := []string{"-1", "4095", "4096", "65", "9223372036854775807", "4611686018427387904", "18446744073709551616", "1e3"}
+				*text = append((*text)[:i:i], append([]byte(numbers[choose.IntN(len(numbers))]), (*text)[i+1:]...)...)
+				break
+			}
+		}
+	case 2:
+		*text = append((*text)[:at:at], (*text)[end:]...)
+	default:
+		*text = append((*text)[:end:end], (*text)[at:]...)
+	}
+	if len(*text) == 0 {
+		*text = []byte("{}")
+	}
+}
+
+func check(t *testing.T, text []byte) int {
+	t.Helper()
+	d, err := Read(text, size)
+	if err != nil {
+		return 0
+	}
+	for _, row := range d.Rows {
+		require.True(t, row.Offset >= 0 && row.Layout.NBytes() <= size-row.Offset, "%s", text)
+	}
+	leaves, err := d.Leaves(nil)
+	require.NoError(t, err)
+	for _, leaf := range leaves {
+		require.Less(t, leaf.Array, len(d.Rows))
+		found := d.Tree.Find(leaf.Path)
+		require.NotNil(t, found, "%q of %s", leaf.Path, text)
+	}
+	return 1
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(rich))
+	f.Fuzz(func(t *testing.T, text []byte) { check(t, text) })
+}
