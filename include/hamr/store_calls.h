@@ -242,3 +242,65 @@ static inline hamr_status hamr_store_set_timeout(hamr_store *store, int64_t mill
     if (!table) return HAMR_ERROR_LIBRARY;
     return table->set_timeout(store, milliseconds);
 }
+
+static inline hamr_status hamr_store_put_many(hamr_store *store, const hamr_buffer *const *buffers, int64_t n,
+                                              uint32_t flags, const void *metadata, size_t metadata_bytes,
+                                              const char *const *names, hamr_store_id *ids) {
+    const hamr_store_table *table = HAMR_STORE_TABLE_WITH(put_many);
+    if (!table) return HAMR_ERROR_LIBRARY;
+    return table->put_many(store, buffers, n, flags, metadata, metadata_bytes, names, ids);
+}
+
+static inline hamr_status hamr_store_get_many(hamr_store *store, const hamr_store_id *ids, int64_t n,
+                                              hamr_buffer **made) {
+    const hamr_store_table *table = HAMR_STORE_TABLE_WITH(get_many);
+    if (!table) return HAMR_ERROR_LIBRARY;
+    return table->get_many(store, ids, n, made);
+}
+
+static inline hamr_status hamr_store_delete_many(hamr_store *store, const hamr_store_id *ids, int64_t n,
+                                                 int32_t force) {
+    const hamr_store_table *table = HAMR_STORE_TABLE_WITH(delete_many);
+    if (!table) return HAMR_ERROR_LIBRARY;
+    return table->delete_many(store, ids, n, force);
+}
+
+static inline hamr_status hamr_store_put_group(hamr_store *store, const hamr_group_item *items, int64_t n,
+                                               uint32_t flags, const void *metadata, size_t metadata_bytes,
+                                               const char *name, hamr_store_id *id) {
+    const hamr_store_table *table = HAMR_STORE_TABLE_WITH(put_group);
+    if (!table) return HAMR_ERROR_LIBRARY;
+    return table->put_group(store, items, n, flags, metadata, metadata_bytes, name, id);
+}
+
+static inline hamr_status hamr_store_get_group(hamr_store *store, const hamr_store_id *id, const char *const *only,
+                                               int64_t n_only, int64_t milliseconds, hamr_store_group **made) {
+    const hamr_store_table *table = HAMR_STORE_TABLE_WITH(get_group);
+    if (!table) return HAMR_ERROR_LIBRARY;
+    return table->get_group(store, id, only, n_only, milliseconds, made);
+}
+
+static inline const hamr_group_item *hamr_store_group_items(const hamr_store_group *group, int64_t *n) {
+    const hamr_store_table *table = HAMR_STORE_TABLE_WITH(group_items);
+    if (!table) return (const hamr_group_item *)hamr_no_pointer();
+    return table->group_items(group, n);
+}
+
+static inline const hamr_group_item *hamr_store_group_find(const hamr_store_group *group, const char *path) {
+    const hamr_store_table *table = HAMR_STORE_TABLE_WITH(group_find);
+    if (!table) return (const hamr_group_item *)hamr_no_pointer();
+    return table->group_find(group, path);
+}
+
+static inline hamr_status hamr_store_group_texts(const hamr_store_group *group, const char **metadata,
+                                                 const char **values) {
+    const hamr_store_table *table = HAMR_STORE_TABLE_WITH(group_texts);
+    if (!table) return HAMR_ERROR_LIBRARY;
+    return table->group_texts(group, metadata, values);
+}
+
+static inline hamr_status hamr_store_release_group(hamr_store_group *group) {
+    const hamr_store_table *table = HAMR_STORE_TABLE_WITH(release_group);
+    if (!table) return HAMR_ERROR_LIBRARY;
+    return table->release_group(group);
+}

@@ -68,6 +68,20 @@ typedef struct hamr_store_report {
     const hamr_store_memory *memories;
 } hamr_store_report;
 
+/* An array of a group: where its elements lie in C order. */
+typedef struct hamr_store_part {
+    hamr_store_text path, metadata; /* without metadata, no bytes */
+    int64_t offset;                 /* bytes */
+    int32_t element, ndim;
+    const int64_t *shape;
+} hamr_store_part;
+
+typedef struct hamr_store_parts {
+    int64_t count;
+    const hamr_store_part *parts;
+    const char *metadata, *values; /* of the group; no metadata: NULL */
+} hamr_store_parts;
+
 typedef struct hamr_store_event {
     hamr_store_id id;
     const char *kind;
@@ -80,7 +94,7 @@ typedef struct hamr_store_events {
     const hamr_store_event *events;
 } hamr_store_events;
 
-/* Paths that are found, pages, reports and events go to free. Texts are read before a call returns, whatever `how`
+/* Paths that are found, pages, parts, reports and events go to free. Texts are read before a call returns, whatever `how`
  * is; NULL is "". Milliseconds: -1 is for ever. */
 typedef struct hamr_store_functions {
     hamr_error *(*serve)(const hamr_store_options *options, uint64_t *server, char **found);
@@ -112,6 +126,13 @@ typedef struct hamr_store_functions {
                                int32_t device, uint32_t flags, const void *metadata, size_t bytes,
                                const hamr_store_text *names, hamr_store_id *ids);
     hamr_error *(*delete_objects)(uint32_t how, uint64_t session, const hamr_store_id *ids, int64_t n, int32_t force);
+    /* Paths are NULL for all; result is all of the group's bytes. */
+    hamr_error *(*get_group)(uint32_t how, uint64_t session, const hamr_store_id *id, const hamr_store_text *only,
+                             int64_t n, int64_t milliseconds, hamr_array *result, uint64_t *token,
+                             hamr_store_parts **parts);
+    hamr_error *(*put_group)(uint32_t how, uint64_t session, int64_t n, hamr_array *const *arrays,
+                             const hamr_store_text *paths, const hamr_store_text *array_metadata, uint32_t flags,
+                             const void *metadata, size_t bytes, hamr_store_text name, hamr_store_id *id);
     /* Has an object deleted that nobody is to know of. It waits for nobody. */
     void (*discard_object)(uint64_t session, const hamr_store_id *id);
     hamr_error *(*delete_object)(uint32_t how, uint64_t session, const hamr_store_id *id, int32_t force);

@@ -73,9 +73,17 @@ typedef struct hamr_store_figures {
     int64_t lingering; /* deleted and still somewhere in use: docs/store.md */
 } hamr_store_figures;
 
+/* An array of a group, which is an object of many arrays. */
+typedef struct hamr_group_item {
+    const char *path;     /* UTF-8, as "layers.0.weight" */
+    hamr_buffer *buffer;
+    const char *metadata; /* JSON, or NULL */
+} hamr_group_item;
+
 typedef struct hamr_store hamr_store;                 /* a session with a server */
 typedef struct hamr_store_builder hamr_store_builder; /* an object that is not sealed */
 typedef struct hamr_store_server hamr_store_server;   /* in this process */
+typedef struct hamr_store_group hamr_store_group;     /* a lease of a group */
 typedef struct hamr_mirror hamr_mirror;               /* a device's elements on the host */
 typedef struct hamr_shared hamr_shared;               /* what another process opens elements by */
 
@@ -175,6 +183,32 @@ typedef struct hamr_store_table {
      * milliseconds, 1 or more; -1, as at first, is no limit. What the server does of such a call later is
      * undone. Calls that wait for others end by their own milliseconds alone. */
     hamr_status (*set_timeout)(hamr_store *store, int64_t milliseconds);
+
+    /* put, get and delete_object of n objects in fewer round trips: all or, after an error, none. Where names is not
+     * NULL each object gets the name at its place, unless that is NULL. ids has room for n, and so has made. An id may
+     * be given twice. */
+    hamr_status (*put_many)(hamr_store *store, const hamr_buffer *const *buffers, int64_t n, uint32_t flags,
+                            const void *metadata, size_t metadata_bytes, const char *const *names, hamr_store_id *ids);
+    hamr_status (*get_many)(hamr_store *store, const hamr_store_id *ids, int64_t n, hamr_buffer **made);
+    hamr_status (*delete_many)(hamr_store *store, const hamr_store_id *ids, int64_t n, int32_t force);
+
+    /* One object of copies of n arrays, a group, sealed, with a name unless that is NULL. The paths differ. It is on
+     * the device that has any of the arrays, if that can be shared. Arrays of the same memory are stored once. */
+    hamr_status (*put_group)(hamr_store *store, const hamr_group_item *items, int64_t n, uint32_t flags,
+                             const void *metadata, size_t metadata_bytes, const char *name, hamr_store_id *id);
+    /* A group that a program in any language has put, in place: arrays in dictionaries, lists and tuples have the keys
+     * and positions that lead to them as their paths, with dots in between. only are n_only paths of what is wanted, or
+     * their beginnings up to a dot; NULL is all. Waits as get does. */
+    hamr_status (*get_group)(hamr_store *store, const hamr_store_id *id, const char *const *only, int64_t n_only,
+                             int64_t milliseconds, hamr_store_group **made);
+    /* The arrays, in order. They are the group's, and read-only; views of them keep the lease. NULL: no group. */
+    const hamr_group_item *(*group_items)(const hamr_store_group *group, int64_t *n);
+    /* The array of a path; where several have it, the first. NULL: there is none. */
+    const hamr_group_item *(*group_find)(const hamr_store_group *group, const char *path);
+    /* The group's metadata, or NULL, and an object of what was put among the arrays, by path: texts, true, false, null,
+     * numbers, and ["float","inf"] for one that JSON does not have. Both are JSON, and the group's. */
+    hamr_status (*group_texts)(const hamr_store_group *group, const char **metadata, const char **values);
+    hamr_status (*release_group)(hamr_store_group *group); /* ends the lease, but for views. NULL is harmless */
 } hamr_store_table;
 
 #endif

@@ -14,7 +14,8 @@ var byHand = []string{"last_error", "last_failure", "library_version"}
 func publicName(t table, f function) string {
 	of := func(p parameter) bool {
 		kind := strings.Trim(strings.TrimPrefix(p.kind, "const "), " *")
-		return kind == "hamr_store" || kind == "hamr_store_server" || kind == "hamr_store_builder"
+		return kind == "hamr_store" || kind == "hamr_store_server" || kind == "hamr_store_builder" ||
+			kind == "hamr_store_group"
 	}
 	if t.name == "hamr_store_table" && slices.ContainsFunc(f.parameters, of) {
 		return "hamr_store_" + strings.TrimSuffix(f.name, "_object") // delete is a word of C++

@@ -38,12 +38,13 @@ def server(tmp_path):
 
 def test_a_program_in_c(tmp_path):
     """It says in its first line what it shows; no Python is in the process."""
-    program = compile_program(PROGRAMS / "store.c", tmp_path / "store")
-    assert run(program, str(tmp_path / "at" / "socket")).splitlines()[-1] == "all of the store"
+    for name, said in (("store", "all of the store"), ("store_groups", "all of the groups")):
+        program = compile_program(PROGRAMS / f"{name}.c", tmp_path / name)
+        assert run(program, str(tmp_path / "at" / "socket")).splitlines()[-1] == said
 
 
 def test_every_function_is_called():
-    text = (PROGRAMS / "store.c").read_text()
+    text = "".join((PROGRAMS / f"{name}.c").read_text() for name in ("store", "store_groups"))
     calls = (PROGRAMS.parents[2] / "include" / "hamr" / "store_calls.h").read_text()
     names = re.findall(r"^static inline .*?(hamr_\w+)\(", calls, re.M)
     table = (PROGRAMS.parents[2] / "include" / "hamr" / "store_interface.h").read_text()

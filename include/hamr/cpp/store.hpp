@@ -14,186 +14,26 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <exception>
-#include <functional>
+#include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "builder.hpp"
+#include "group.hpp"
 #include "hamr.hpp"
 #include "hamr/store.h"
+#include "mirror.hpp"
 
 namespace hamr {
 inline namespace HAMR_CPP_NAMESPACE {
-
-/// The elements of a buffer in host memory while this lives, page-locked if they are a device's: Vineyard's
-/// CUDABufferMirror. They are written back at the end, except after an exception or if the buffer is read-only.
-/// Without initialize they are not copied to the host first.
-template <typename T>
-class mirror {
-public:
-    explicit mirror(hamr::buffer<T> &mirrored, bool initialize = false) : m_exceptions(std::uncaught_exceptions()) {
-        detail::check(hamr_create_mirror(mirrored.native(), initialize, &m_mirror), "mirror");
-        m_read_only = (hamr_mirror_info(m_mirror)->flags & HAMR_INFO_READ_ONLY) != 0;
-    }
-    mirror(const mirror &) = delete;
-    mirror &operator=(const mirror &) = delete;
-
-    /// If writing back fails, a message goes to std::cerr; commit() throws instead.
-    ~mirror() {
-        if (std::uncaught_exceptions() > m_exceptions) hamr_abandon_mirror(std::exchange(m_mirror, nullptr));
-        else detail::told([this] { commit(); });
-        if (m_mirror) hamr_abandon_mirror(m_mirror); // there was no memory to write it back
-    }
-
-    const T *data() const noexcept { return static_cast<const T *>(hamr_mirror_data(m_mirror)); }
-    T *mutable_data() {
-        if (m_read_only)
-            detail::fail(HAMR_ERROR_VALUE, "mirror::mutable_data", "the buffer is read-only: accepted is data()");
-        return static_cast<T *>(hamr_mirror_data(m_mirror));
-    }
-    std::size_t size() const noexcept {
-        return m_mirror ? static_cast<std::size_t>(hamr_mirror_info(m_mirror)->size) : 0;
-    }
-    hamr_mirror *native() const noexcept { return m_mirror; }
-
-    /// Ends it now. data() is then NULL.
-    void commit() {
-        hamr_mirror *ended = std::exchange(m_mirror, nullptr);
-        const hamr_status status = hamr_release_mirror(ended);
-        if (status == HAMR_ERROR_MEMORY) m_mirror = ended; // it is still there, to be tried again
-        detail::check(status, "mirror::commit");
-    }
-
-    /// Ends it without writing anything back.
-    void abandon() { detail::check(hamr_abandon_mirror(std::exchange(m_mirror, nullptr)), "mirror::abandon"); }
-
-private:
-    hamr_mirror *m_mirror = nullptr;
-    int m_exceptions;
-    bool m_read_only = false;
-};
-
 namespace store {
 
 using milliseconds = std::chrono::milliseconds;
 constexpr milliseconds forever{-1};
 constexpr milliseconds at_once{0};
-
-/// The id of an object: 16 bytes.
-class id {
-public:
-    id() noexcept : m_id() {}
-    id(const hamr_store_id &native) noexcept : m_id(native) {}
-    explicit id(const std::string &text) {
-        if (!hamr_store_id_parse(text.c_str(), &m_id))
-            detail::fail(HAMR_ERROR_VALUE, "store::id", "\"" + text + "\": accepted are 32 hexadecimal digits");
-    }
-
-    std::string text() const {
-        char digits[33];
-        hamr_store_id_text(&m_id, digits);
-        return digits;
-    }
-    const hamr_store_id *native() const noexcept { return &m_id; }
-
-    friend bool operator==(const id &a, const id &b) noexcept {
-        return std::memcmp(&a.m_id, &b.m_id, sizeof a.m_id) == 0;
-    }
-    friend bool operator!=(const id &a, const id &b) noexcept { return !(a == b); }
-    friend bool operator<(const id &a, const id &b) noexcept {
-        return std::memcmp(&a.m_id, &b.m_id, sizeof a.m_id) < 0;
-    }
-
-private:
-    hamr_store_id m_id;
-};
-
-/// The properties of a new object, besides its elements.
-struct options {
-    std::string metadata = {}; ///< JSON, or nothing
-    bool evictable = false;
-    bool pinned = false;
-    bool separate = false;
-    bool session = false; ///< goes with the client that makes it
-
-    std::uint32_t flags() const noexcept {
-        return evictable * std::uint32_t{HAMR_STORE_EVICTABLE} | pinned * std::uint32_t{HAMR_STORE_PINNED} |
-               separate * std::uint32_t{HAMR_STORE_SEPARATE} | session * std::uint32_t{HAMR_STORE_SESSION};
-    }
-};
-
-namespace detail {
-using namespace hamr::detail;
-
-struct ends {
-    void operator()(hamr_store *native) const noexcept { hamr_store_close(native); }
-    void operator()(hamr_store_builder *native) const noexcept { hamr_store_abort(native); }
-    void operator()(hamr_store_server *native) const noexcept { hamr_store_end_server(native); }
-    void operator()(hamr_shared *native) const noexcept { hamr_release_shared(native); }
-};
-template <typename N>
-using owned = std::unique_ptr<N, ends>;
-} // namespace detail
-
-/// An object that is not sealed. If it is not sealed at the end, it is discarded.
-template <typename T>
-class builder {
-public:
-    explicit builder(hamr_store_builder *made) : m_builder(made) {
-        hamr_buffer *own = hamr_store_builder_buffer(made), *view = nullptr;
-        const hamr_info *info = hamr_info_of(own);
-        detail::check(hamr_view(own, &view, 0, 0, info->ndim, info->shape, info->strides), "store::builder");
-        m_buffer = std::make_unique<hamr::buffer<T>>(view);
-    }
-
-    store::id id() const { return hamr_store_builder_id(m_builder.get()); }
-
-    /// The elements to write to: not after seal() or abort().
-    hamr::buffer<T> &buffer() {
-        if (!m_buffer) detail::fail(HAMR_ERROR_RELEASED, "store::builder::buffer", "the object was sealed or aborted");
-        return *m_buffer;
-    }
-
-    /// Lets others find the object, after the work on it; nobody can write it any more. After an error it is
-    /// discarded.
-    store::id seal() {
-        const store::id made = id();
-        detail::check(finish(nullptr), "store::builder::seal");
-        return made;
-    }
-
-    /// The same; returns the sealed elements.
-    hamr::buffer<T> seal_and_get() {
-        hamr_buffer *made = nullptr;
-        detail::check(finish(&made), "store::builder::seal_and_get");
-        return hamr::buffer<T>(made);
-    }
-
-    void abort() {
-        m_buffer.reset();
-        detail::check(hamr_store_abort(m_builder.release()), "store::builder::abort");
-    }
-
-private:
-    hamr_status finish(hamr_buffer **made) {
-        if (!m_buffer) detail::fail(HAMR_ERROR_RELEASED, "store::builder", "the object was sealed or aborted");
-        if (m_buffer->data() != hamr_data(hamr_store_builder_buffer(m_builder.get())))
-            detail::fail(
-                HAMR_ERROR_VALUE, "store::builder",
-                "the buffer has other elements than the object's: accepted is one that was not resized, moved "
-                "or swapped");
-        detail::check(hamr_synchronize(m_buffer->native()), "store::builder"); // on a stream that was set
-        m_buffer.reset();
-        hamr_store_builder *sealed = m_builder.release();
-        return hamr_store_seal(sealed, made);
-    }
-
-    detail::owned<hamr_store_builder> m_builder;
-    std::unique_ptr<hamr::buffer<T>> m_buffer;
-};
 
 /// A session with a server, for all threads. Its leases last until they are released or the session ends.
 class client {
@@ -247,6 +87,78 @@ public:
     template <typename T>
     buffer<T> get_unsafe(const id &object) {
         return got<T>(object, 1, at_once);
+    }
+
+    /// put of each buffer of a container, with the names at their places where there are any; "" is none. All
+    /// or, after an exception, none.
+    template <typename Buffers>
+    std::vector<id> put_many(const Buffers &buffers, const std::vector<std::string> &names = {},
+                             const options &how = {}) {
+        std::vector<const hamr_buffer *> given;
+        std::vector<const char *> texts;
+        for (const auto &each : buffers) given.push_back(each.native());
+        for (const std::string &each : names) texts.push_back(each.empty() ? nullptr : each.c_str());
+        if (!names.empty() && names.size() != given.size())
+            detail::fail(HAMR_ERROR_VALUE, "store::client::put_many", "accepted is a name for each buffer, or none");
+        std::vector<hamr_store_id> made(given.size());
+        call("store::client::put_many", hamr_store_put_many, given.data(),
+             detail::count(given.size(), "store::client::put_many"), how.flags(), how.metadata.data(),
+             how.metadata.size(), names.empty() ? nullptr : texts.data(), made.data());
+        return std::vector<id>(made.begin(), made.end());
+    }
+
+    /// get of each object, all or, after an exception, none.
+    template <typename T>
+    std::vector<buffer<T>> get_many(const std::vector<id> &objects) {
+        const std::vector<hamr_store_id> asked = natives(objects);
+        std::vector<hamr_buffer *> made(asked.size());
+        call("store::client::get_many", hamr_store_get_many, asked.data(),
+             detail::count(asked.size(), "store::client::get_many"), made.data());
+        std::vector<detail::owned_buffer> owned(made.begin(), made.end());
+        std::vector<buffer<T>> found;
+        for (detail::owned_buffer &each : owned)
+            found.push_back(detail::made_by<T>("store::client::get_many", [&](auto to) {
+                *to = each.release();
+                return HAMR_OK;
+            }));
+        return found;
+    }
+
+    /// delete_object of each, all or, after an exception, none.
+    void delete_many(const std::vector<id> &objects, bool force = false) {
+        const std::vector<hamr_store_id> asked = natives(objects);
+        call("store::client::delete_many", hamr_store_delete_many, asked.data(),
+             detail::count(asked.size(), "store::client::delete_many"), force);
+    }
+
+    /// Makes one sealed object with copies of many arrays, a group, with a name unless that is empty:
+    /// `put_group({{"w", w}, {"layers.0.bias", bias}})`, or a container of pairs such as a std::map.
+    id put_group(std::initializer_list<group_array> arrays, const std::string &name = {}, const options &how = {}) {
+        return put_group(std::vector<group_array>(arrays), name, how);
+    }
+    template <typename Arrays>
+    id put_group(const Arrays &arrays, const std::string &name = {}, const options &how = {}) {
+        const std::vector<group_array> given(std::begin(arrays), std::end(arrays));
+        std::vector<hamr_group_item> items;
+        for (const group_array &each : given) items.push_back(each.native());
+        hamr_store_id made;
+        call("store::client::put_group", hamr_store_put_group, items.data(),
+             detail::count(items.size(), "store::client::put_group"), how.flags(), how.metadata.data(),
+             how.metadata.size(), name.empty() ? nullptr : name.c_str(), &made);
+        return made;
+    }
+
+    /// A group, in place, and a lease of it.
+    group get_group(const id &object, milliseconds patience = at_once) {
+        return found_group(object, nullptr, 0, patience);
+    }
+
+    /// The part of a group that has some paths, or lies under them.
+    group get_group(const id &object, const std::vector<std::string> &only, milliseconds patience = at_once) {
+        std::vector<const char *> paths;
+        for (const std::string &path : only) paths.push_back(path.c_str());
+        static const char *const none = nullptr;
+        return found_group(object, only.empty() ? &none : paths.data(), paths.size(), patience);
     }
 
     void delete_object(const id &object, bool force = false) {
@@ -313,8 +225,8 @@ public:
 
     /// Returns those that are sealed, as soon as count of them are; fewer when the time is over.
     std::vector<id> wait(const std::vector<id> &objects, std::size_t count, milliseconds patience = forever) {
-        std::vector<hamr_store_id> asked, ready(objects.size());
-        for (const id &object : objects) asked.push_back(*object.native());
+        const std::vector<hamr_store_id> asked = natives(objects);
+        std::vector<hamr_store_id> ready(objects.size());
         std::int64_t found = 0;
         call("store::client::wait", hamr_store_wait, asked.data(), detail::count(asked.size(), "store::client::wait"),
              detail::count(count, "store::client::wait"), patience.count(), ready.data(), &found);
@@ -342,6 +254,19 @@ private:
         return detail::made_by<T>("store::client::get", [&](auto made) {
             return hamr_store_get(m_store.get(), object.native(), unsafe, patience.count(), made);
         });
+    }
+
+    static std::vector<hamr_store_id> natives(const std::vector<id> &objects) {
+        std::vector<hamr_store_id> all;
+        for (const id &object : objects) all.push_back(*object.native());
+        return all;
+    }
+
+    group found_group(const id &object, const char *const *only, std::size_t n, milliseconds patience) {
+        hamr_store_group *made = nullptr;
+        call("store::client::get_group", hamr_store_get_group, object.native(), only,
+             detail::count(n, "store::client::get_group"), patience.count(), &made);
+        return group(made);
     }
 
     std::vector<id> listed(std::uint32_t which, const char *prefix) {
@@ -417,14 +342,5 @@ buffer<T> open_shared(int socket) {
 
 } // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr
-
-template <>
-struct std::hash<hamr::store::id> {
-    std::size_t operator()(const hamr::store::id &object) const noexcept {
-        std::size_t value;
-        std::memcpy(&value, object.native(), sizeof value); // random already
-        return value;
-    }
-};
 
 #endif

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"hamr/backends"
+	"hamr/gobuffer"
 	"hamr/store"
 )
 
@@ -67,6 +68,19 @@ func PutObjects(a Asking, arrays []*Descriptor, flags uint32, metadata []byte, a
 			list[i].Name = names[i]
 		}
 	}
+	return a.putting(arrays, func(ctx context.Context, c *store.Client, sources []*gobuffer.Array) error {
+		for i, source := range sources {
+			list[i].Array = source
+		}
+		made, err := c.PutMany(ctx, list)
+		copy(ids, made)
+		return err
+	})
+}
+
+// putting calls put with the arrays that are described.
+func (a Asking) putting(arrays []*Descriptor,
+	put func(ctx context.Context, c *store.Client, sources []*gobuffer.Array) error) error {
 	c, err := storeClients.get(a.Session)
 	if err != nil {
 		return err
@@ -74,11 +88,10 @@ func PutObjects(a Asking, arrays []*Descriptor, flags uint32, metadata []byte, a
 	return patiently(a.How, func(ctx context.Context, stop *backends.Stop) (err error) {
 		defer Guard(&err)
 		defer Calls.Leave(Calls.Enter())
+		sources := make([]*gobuffer.Array, 0, len(arrays))
 		defer func() {
-			for i := range list {
-				if list[i].Array != nil {
-					list[i].Array.Close()
-				}
+			for _, source := range sources {
+				source.Close()
 			}
 		}()
 		for i, d := range arrays {
@@ -86,11 +99,9 @@ func PutObjects(a Asking, arrays []*Descriptor, flags uint32, metadata []byte, a
 			if err != nil {
 				return &store.ItemError{Index: i, Err: err}
 			}
-			list[i].Array = source.Until(stop)
+			sources = append(sources, source.Until(stop))
 		}
-		made, err := c.PutMany(ctx, list)
-		copy(ids, made)
-		return err
+		return put(ctx, c, sources)
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 type storeObject struct {
 	builder atomic.Pointer[store.Builder] // nil once it was sealed or aborted
 	object  *store.Object
+	group   *store.Group     // whose object it is
 	written *gobuffer.Memory // the builder's, where its elements are lent, until the token ends
 }
 
@@ -36,10 +37,17 @@ const (
 )
 
 func (c Creation) description() store.Description {
+	d := described(c.Flags, c.Metadata)
+	d.Type, d.Shape = arrayiface.ElementType(c.Of.Element), slices.Clone(c.Of.borrowedShape())
+	d.Allocator, d.Device = backends.Allocator(c.Of.Allocator), int(c.Of.Device)
+	return d
+}
+
+// described is what a new object is to be, beside its elements.
+func described(flags uint32, metadata []byte) store.Description {
 	return store.Description{
-		Type: arrayiface.ElementType(c.Of.Element), Allocator: backends.Allocator(c.Of.Allocator), Device: int(c.Of.Device),
-		Shape: slices.Clone(c.Of.borrowedShape()), Metadata: c.Metadata, Evictable: c.Flags&storeEvictable != 0,
-		Pinned: c.Flags&storePinned != 0, Separate: c.Flags&storeSeparate != 0, Session: c.Flags&storeSession != 0,
+		Metadata: metadata, Evictable: flags&storeEvictable != 0, Pinned: flags&storePinned != 0,
+		Separate: flags&storeSeparate != 0, Session: flags&storeSession != 0,
 	}
 }
 
@@ -240,7 +248,9 @@ func EndObject(token uint64) {
 }
 
 func (o *storeObject) end() {
-	if o.object != nil {
+	if o.group != nil {
+		_ = o.group.Release()
+	} else if o.object != nil {
 		_ = o.object.Release()
 	} else if b := o.builder.Swap(nil); b != nil {
 		_ = b.GiveUp()

@@ -132,4 +132,13 @@ const hamr_store_table capi_store_table = {
     .set_evictable = capi_store_set_evictable,
     .set_metadata = capi_store_set_metadata,
     .set_timeout = capi_store_set_timeout,
+    .put_many = capi_store_put_many,
+    .get_many = capi_store_get_many,
+    .delete_many = capi_store_delete_many,
+    .put_group = capi_store_put_group,
+    .get_group = capi_store_get_group,
+    .group_items = capi_store_group_items,
+    .group_find = capi_store_group_find,
+    .group_texts = capi_store_group_texts,
+    .release_group = capi_store_release_group,
 };

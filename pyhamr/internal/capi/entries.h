@@ -146,5 +146,18 @@ hamr_status capi_store_set_evictable(hamr_store *store, const hamr_store_id *id,
 hamr_status capi_store_set_metadata(hamr_store *store, const hamr_store_id *id, const void *metadata,
                                     size_t metadata_bytes);
 hamr_status capi_store_set_timeout(hamr_store *store, int64_t milliseconds);
+hamr_status capi_store_put_many(hamr_store *store, const hamr_buffer *const *buffers, int64_t n, uint32_t flags,
+                                const void *metadata, size_t metadata_bytes, const char *const *names,
+                                hamr_store_id *ids);
+hamr_status capi_store_get_many(hamr_store *store, const hamr_store_id *ids, int64_t n, hamr_buffer **made);
+hamr_status capi_store_delete_many(hamr_store *store, const hamr_store_id *ids, int64_t n, int32_t force);
+hamr_status capi_store_put_group(hamr_store *store, const hamr_group_item *items, int64_t n, uint32_t flags,
+                                 const void *metadata, size_t metadata_bytes, const char *name, hamr_store_id *id);
+hamr_status capi_store_get_group(hamr_store *store, const hamr_store_id *id, const char *const *only, int64_t n_only,
+                                 int64_t milliseconds, hamr_store_group **made);
+const hamr_group_item *capi_store_group_items(const hamr_store_group *group, int64_t *n);
+const hamr_group_item *capi_store_group_find(const hamr_store_group *group, const char *path);
+hamr_status capi_store_group_texts(const hamr_store_group *group, const char **metadata, const char **values);
+hamr_status capi_store_release_group(hamr_store_group *group);
 
 #endif

@@ -72,13 +72,13 @@ void objects_each(void (*visit)(Object *object, void *with), void *with) {
 hamr_status object_check(const void *object, Kind kind, const char *name) {
     static const char *const names[] = {"one that was released", "a buffer", "a handle of an access", "a stream",
                                         "an event", "a session", "a builder", "a server", "a shared handle",
-                                        "a mirror"};
+                                        "a mirror", "a group"};
     const Head *head = object;
     if (!head) return fail(HAMR_ERROR_VALUE, "%s is NULL: accepted is %s", name, names[kind]);
     if (head->kind == RELEASED) return fail(HAMR_ERROR_RELEASED, "%s was released before (%p)", name, object);
     if (head->kind != (int32_t)kind)
         return fail(HAMR_ERROR_VALUE, "%s is %s: accepted is %s", name, head->kind > 0 &&
-                    head->kind <= MIRROR ? names[head->kind] : "nothing of hamr's", names[kind]);
+                    head->kind <= GROUP ? names[head->kind] : "nothing of hamr's", names[kind]);
     if (head->generation == capi_generation) {
         forget_failure();
         return HAMR_OK;

@@ -8,7 +8,7 @@
 #include "hamr/store_interface.h"
 #include "share.h"
 
-typedef enum { RELEASED, BUFFER, HANDLE, STREAM, EVENT, SESSION, BUILDER, SERVER, SHARED, MIRROR } Kind;
+typedef enum { RELEASED, BUFFER, HANDLE, STREAM, EVENT, SESSION, BUILDER, SERVER, SHARED, MIRROR, GROUP } Kind;
 
 typedef struct {
     int32_t kind;
@@ -82,10 +82,19 @@ struct hamr_mirror {
     int32_t mode;
 };
 
+struct hamr_store_group {
+    Head head;
+    hamr_buffer *whole; /* which has the lease */
+    hamr_group_item *items;
+    int64_t count;
+    struct hamr_store_parts *parts; /* the texts */
+};
+
 typedef union Object {
     Head head;
     Numbered numbered;
     struct hamr_mirror mirror;
+    struct hamr_store_group group;
     struct hamr_buffer buffer;
     struct hamr_handle handle;
     struct hamr_stream stream;

@@ -5,20 +5,9 @@
 #include "calls.h"
 #include "stored.h"
 
-#define GO capi_own.functions->store
-
-#define CHECK_ID(id)                                                                                \
-    do {                                                                                            \
-        if (!(id)) return fail(HAMR_ERROR_VALUE, #id " is NULL: accepted is the id of an object");  \
-    } while (0)
 #define CHECK_NAME(name)                                                                \
     do {                                                                                \
         if (!(name)) return fail(HAMR_ERROR_VALUE, #name " is NULL: accepted is a name"); \
-    } while (0)
-#define CHECK_SESSION(store)        \
-    do {                            \
-        CHECK(store, SESSION, "store"); \
-        CAPI_LOAD();                \
     } while (0)
 
 #define CHECK_OBJECT(store, id) \
@@ -37,7 +26,7 @@ void numbered_free(Numbered *numbered) {
     object_free(numbered);
 }
 
-static hamr_store_text text_of(const char *text) { return (hamr_store_text){text, text ? (int64_t)strlen(text) : 0}; }
+hamr_store_text text_of(const char *text) { return (hamr_store_text){text, text ? (int64_t)strlen(text) : 0}; }
 
 static int is_here(const Numbered *numbered) { return numbered->head.generation == capi_generation; }
 
@@ -114,7 +103,7 @@ static hamr_status check_metadata(const void *metadata, size_t bytes) {
     return HAMR_OK;
 }
 
-static hamr_status check_flags(uint32_t flags, const void *metadata, size_t bytes) {
+hamr_status check_flags(uint32_t flags, const void *metadata, size_t bytes) {
     if (flags & ~(uint32_t)(HAMR_STORE_EVICTABLE | HAMR_STORE_PINNED | HAMR_STORE_SEPARATE | HAMR_STORE_SESSION))
         return fail(HAMR_ERROR_VALUE,
                     "flags is %#x: accepted are HAMR_STORE_EVICTABLE, HAMR_STORE_PINNED, HAMR_STORE_SEPARATE and "

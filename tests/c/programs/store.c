@@ -1,36 +1,13 @@
 /* hamr/store.h: one program is the server, a client of it and, as another process, a second client. Its argument is the
  * socket's path. */
 #define _GNU_SOURCE
-#include "check.h"
-#include "hamr/store.h"
+#include "store_check.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define MUCH 20000 /* elements: memory of their own */
-
-static hamr_store *store;
-
-static hamr_store_id made(int64_t n, uint32_t flags, double value, hamr_buffer **sealed) {
-    hamr_store_builder *builder;
-    static const char json[] = "{\"step\": 7}";
-    OK(hamr_store_create(store, HAMR_FLOAT64, 1, &n, NULL, flags, json, strlen(json), &builder));
-    hamr_store_id id = hamr_store_builder_id(builder);
-    OK(hamr_fill(hamr_store_builder_buffer(builder), HAMR_FLOAT64, &value));
-    OK(hamr_store_seal(builder, sealed));
-    return id;
-}
-
-static double first_of(const hamr_buffer *buffer) {
-    double value = 0;
-    OK(hamr_get_values(buffer, 0, HAMR_FLOAT64, &value, 1));
-    return value;
-}
-
-static int same(const hamr_store_id *a, const hamr_store_id *b) { return memcmp(a, b, sizeof *a) == 0; }
 
 /* What is made is found, by whoever asks, in place, and nobody changes it. */
 static void objects(void) {
@@ -111,13 +88,6 @@ static void names(void) {
     FAILS(hamr_store_get_name(store, "a/first", 0, &id), HAMR_ERROR_NOT_FOUND, "a/first");
     OK(hamr_store_delete(store, &first, 0));
     OK(hamr_store_delete(store, &second, 1));
-}
-
-/* What is said of objects that are there. */
-static uint32_t flags_of(const hamr_store_id *id) {
-    hamr_store_info info;
-    OK(hamr_store_describe(store, id, &info));
-    return info.flags & (HAMR_STORE_PINNED | HAMR_STORE_EVICTABLE);
 }
 
 static void marks(void) {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -34,6 +35,35 @@ static double sum(const hamr::buffer<double> &elements) {
 }
 
 static void fill(hamr::buffer<double> &elements, double value) { hamr::detail::check(hamr_fill(elements.native(), HAMR_FLOAT64, &value), "fill"); }
+
+static void grouped(hamr::store::client &client) {
+    const hamr::buffer<double> w(hamr::buffer_allocator::malloc, 5, 1.5);
+    const hamr::buffer<int> steps(hamr::buffer_allocator::malloc, 2, 7);
+    const hamr::store::id object = client.put_group({{"layers.0.w", w}, {"steps", steps, "[1]"}}, "group", {"{\"a\":1}"});
+    TRUE(client.get_name("group") == object);
+    hamr::buffer<double> kept;
+    {
+        const hamr::store::group group = client.get_group(object, 20ms);
+        TRUE(group.native() && group.size() == 2 && group.path(0) == "layers.0.w" && group.values() == "{}");
+        TRUE(group.metadata() == "{\"a\":1}" && group.metadata("steps") == "[1]" && group.metadata("layers.0.w").empty());
+        kept = group.get<double>("layers.0.w");
+        TRUE(group.get<int>(1).size() == 2 && group.info("steps").element == HAMR_INT32 && group.info(0).size == 5);
+        TRUE(fails(HAMR_ERROR_TYPE, [&] { group.get<double>("steps"); }));
+        TRUE(fails(HAMR_ERROR_NOT_FOUND, [&] { group.get<int>("step"); }));
+        TRUE(fails(HAMR_ERROR_INDEX, [&] { group.get<int>(2); }));
+    }
+    TRUE(client.get_group(object, {"layers"}).size() == 1 && client.get_group(object, std::vector<std::string>{}).size() == 0);
+    TRUE(fails(HAMR_ERROR_VALUE, [&] { client.get_group(object, {"layer"}); }));
+    client.delete_object(object);
+    TRUE(sum(kept) == 7.5);
+
+    const std::map<std::string, hamr::buffer<double>> weights = {{"a", w}, {"b", w}};
+    const hamr::store::id mapped = client.put_group(weights);
+    TRUE(client.get_group(mapped).size() == 2 && sum(client.get_group(mapped).get<double>("b")) == 7.5);
+    client.delete_object(mapped);
+    TRUE(client.put_group({}) != hamr::store::id());
+    client.delete_object(client.list().back());
+}
 
 // Each function of the header, with a server of its own.
 static void surface(const std::string &path) {
@@ -77,6 +107,19 @@ static void surface(const std::string &path) {
     client.drop_name("two");
     TRUE(fails(HAMR_ERROR_NOT_FOUND, [&] { client.get_name("two"); }) && fails(HAMR_ERROR_TIMEOUT, [&] { client.get_name("two", 20ms); }));
     TRUE(client.wait({second, first}).size() == 2 && client.wait({second, id()}, 2, 20ms).size() == 1);
+
+    // Many objects, and one of many arrays.
+    const std::vector<hamr::buffer<double>> two(2, hamr::buffer<double>(hamr::buffer_allocator::malloc, 30, 0.5));
+    const std::vector<id> ids = client.put_many(two, {"a", ""});
+    TRUE(client.get_name("a") == ids[0] && client.list_named("").size() == 1 && client.put_many(two).size() == 2);
+    TRUE(fails(HAMR_ERROR_NAME_TAKEN, [&] { client.put_many(two, {"", "a"}); }));
+    TRUE(fails(HAMR_ERROR_VALUE, [&] { client.put_many(two, {"b"}); }));
+    TRUE(sum(client.get_many<double>({ids[1], ids[0], ids[1]})[2]) == 15);
+    TRUE(fails(HAMR_ERROR_TYPE, [&] { client.get_many<int>(ids); }));
+    TRUE(fails(HAMR_ERROR_NOT_FOUND, [&] { client.delete_many({ids[0], id()}); }) && client.exists(ids[0]));
+    for (const id &each : client.list())
+        if (each != first && each != second) client.delete_many({each});
+    grouped(client);
 
     { // given up at its end
         auto other = client.create<double>(3);
