@@ -97,6 +97,17 @@ def test_one_object_each_way_by_name(client_program, server):
         assert values.sum() == 1500  # its maker has ended
 
 
+def test_a_group_each_way(client_program, server):
+    with connect(server.path) as client:
+        layer = {"w": np.full((20, 30), 0.25), "n": 3}
+        client.put_group({"layers": [layer], "rest": np.ones(4)}, name="from Python")
+        assert run(Path(client_program), "groups", server.path) == '150 {"layers.0.n":3}\n'
+        group = client.get_group("from C++")
+        assert (list(group), group["n"].get().tolist()) == (["w", "n"], [7, 7])
+        assert np.array_equal(group["w"].get(), layer["w"])
+        assert group.array_metadata == {"w": {"scale": 2}}
+
+
 def test_what_a_killed_program_had_not_sealed_goes(client_program, server):
     command = [client_program, "be_killed", server.path]
     with (

@@ -1,4 +1,5 @@
-/* hamr/store.h: many objects by one call, and groups. Its argument is the path of the socket. */
+/* hamr/store.h: many objects by one call, and groups. Its argument is the path of the socket. With a second one it is a
+ * client: of each group whose name comes in a line it makes another, without structure, and prints the other values. */
 #define _GNU_SOURCE
 #include "store_check.h"
 
@@ -124,10 +125,35 @@ static void groups(void) {
     OK(hamr_store_delete(store, &other, 0));
 }
 
+static void again(char *line) {
+    hamr_store_id id;
+    hamr_store_group *group;
+    const char *metadata, *values;
+    char name[80];
+    int64_t n;
+    line[strcspn(line, "\n")] = '\0';
+    snprintf(name, sizeof name, "%s again", line);
+    OK(hamr_store_get_name(store, line, 0, &id));
+    OK(hamr_store_get_group(store, &id, NULL, 0, 0, &group));
+    OK(hamr_store_group_texts(group, &metadata, &values));
+    const hamr_group_item *items = hamr_store_group_items(group, &n);
+    for (int64_t i = 0; i < n; i++) TRUE(hamr_store_group_find(group, items[i].path) == &items[i]);
+    OK(hamr_store_put_group(store, items, n, 0, metadata, metadata ? strlen(metadata) : 0, name, &id));
+    OK(hamr_store_release_group(group));
+    puts(values);
+}
+
 int main(int argc, char **argv) {
     hamr_store_server *server;
     hamr_store_figures figures;
-    TRUE(argc == 2);
+    TRUE(argc == 2 || argc == 3);
+    if (argc == 3) {
+        char line[64];
+        OK(hamr_store_connect(argv[1], -1, &store));
+        while (fgets(line, sizeof line, stdin)) again(line);
+        OK(hamr_store_close(store));
+        return 0;
+    }
     OK(hamr_store_serve(argv[1], 64 << 20, 0, NULL, &server));
     OK(hamr_store_connect(argv[1], -1, &store));
     many();

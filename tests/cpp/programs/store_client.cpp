@@ -194,6 +194,14 @@ static void exchange(const std::string &path) {
     std::cout << sum(client.get<double>(found)) << std::endl;
 }
 
+static void groups(const std::string &path) {
+    hamr::store::client client(path);
+    const hamr::store::group found = client.get_group(client.get_name("from Python"), {"layers.0"});
+    const hamr::buffer<double> w = found.get<double>("layers.0.w");
+    std::cout << sum(w) << ' ' << found.values() << std::endl;
+    client.put_group({{"w", w, "{\"scale\":2}"}, {"n", hamr::buffer<int>(hamr::buffer_allocator::malloc, 2, 7)}}, "from C++");
+}
+
 static void be_killed(const std::string &path) {
     hamr::store::client client(path);
     auto sealed = client.create<double>(20'000), unsealed = client.create<double>(20'000);
@@ -216,6 +224,7 @@ int main(int argc, char **argv) {
         else if (what == "unwinding") unwinding(argv[2]);
         else if (what == "limited") limited(argv[2]);
         else if (what == "exchange") exchange(argv[2]);
+        else if (what == "groups") groups(argv[2]);
         else if (what == "be_killed") be_killed(argv[2]);
         else if (what == "share") share(std::stoi(argv[2]));
         else return 2;
