@@ -56,7 +56,8 @@ func groupOf(object *Object, only []string) (*Group, error) {
 	}
 	facts, users, err := groups.ReadFacts(object.Info().Metadata)
 	if errors.Is(err, groups.ErrNoGroup) {
-		return nil, &ArgumentError{Argument: "id", Value: object.ID().String(), Accepted: "a group; Get returns other objects"}
+		value, accepted := object.ID().String(), "a group; Get returns other objects"
+		return nil, &ArgumentError{Argument: "id", Value: value, Accepted: accepted}
 	}
 	whole := object.Array()
 	size := whole.Layout().NBytes()

@@ -171,27 +171,29 @@ func TestGroupsThatAreRefusedLeaveNothing(t *testing.T) {
 	require.NoError(t, closed.Close())
 	wide, err := arrayiface.NewLayout(arrayiface.Int8, []int{math.MaxInt / 2}, []int{0})
 	require.NoError(t, err)
-	endless := gobuffer.View(a.Memory().Retain(), a.Address(), wide, wide.Count(), true, a.Options())
 	host := Description{Allocator: backends.Malloc}
 	taken, err := c.PutGroup(background, NewGroup{Description: host, Name: "taken"})
 	require.NoError(t, err)
+	of := func(arrays ...GroupArray) NewGroup { return NewGroup{Arrays: arrays, Description: host} }
+	beside := func(by backends.Address) *gobuffer.Array {
+		return gobuffer.View(a.Memory().Retain(), a.Address()+by, wide, wide.Count(), true, a.Options())
+	}
 	for _, bad := range []struct {
 		group NewGroup
 		says  string
 	}{
-		{NewGroup{Arrays: []GroupArray{{Path: "a"}}, Description: host}, `arrays["a"]: `},
-		{NewGroup{Arrays: []GroupArray{{Path: "b", Array: closed}}, Description: host}, `arrays["b"]: `},
-		{NewGroup{Arrays: []GroupArray{{Path: "a", Array: a}, {Path: "a", Array: a}}, Description: host}, `arrays[1].Path is "a"`},
-		{NewGroup{Arrays: []GroupArray{{Path: "\xff", Array: a}}, Description: host}, `arrays[0].Path is "\xff"`},
-		{NewGroup{Arrays: []GroupArray{{Path: "a", Array: a, Metadata: []byte("{")}}, Description: host}, `arrays["a"]: metadata is "{"`},
+		{of(GroupArray{Path: "a"}), `arrays["a"]: `},
+		{of(GroupArray{Path: "b", Array: closed}), `arrays["b"]: `},
+		{of(GroupArray{Path: "a", Array: a}, GroupArray{Path: "a", Array: a}), `arrays[1].Path is "a"`},
+		{of(GroupArray{Path: "\xff", Array: a}), `arrays[0].Path is "\xff"`},
+		{of(GroupArray{Path: "a", Array: a, Metadata: []byte("{")}), `arrays["a"]: metadata is "{"`},
 		{NewGroup{Description: Description{Allocator: backends.None}}, "allocator is "},
-		{NewGroup{Description: Description{Allocator: backends.Malloc, Metadata: []byte("1,2")}}, `metadata is "1,2"`},
+		{NewGroup{Description: Description{Metadata: []byte("1,2")}}, `metadata is "1,2"`},
 		{NewGroup{Description: host, Name: "taken"}, "taken"},
 		{NewGroup{Description: host, Name: strings.Repeat("n", 300)}, "name is "},
-		{NewGroup{Arrays: []GroupArray{{Path: "a", Array: endless}}, Description: host}, "host"},
-		{NewGroup{Arrays: []GroupArray{{Path: "a", Array: endless}, {Path: "b", Array: a}, {Path: "c", Array: endless.Lent()}, {
-			Path: "d", Array: gobuffer.View(a.Memory().Retain(), a.Address()+1, wide, wide.Count(), true, a.Options()),
-		}, {Path: "e", Array: gobuffer.View(a.Memory().Retain(), a.Address()+2, wide, wide.Count(), true, a.Options())}}, Description: host}, "address space"},
+		{of(GroupArray{Path: "a", Array: beside(0)}), "host"},
+		{of(GroupArray{Path: "a", Array: beside(0)}, GroupArray{Path: "b", Array: beside(1)},
+			GroupArray{Path: "c", Array: beside(2)}), "address space"},
 	} {
 		_, err := c.PutGroup(background, bad.group)
 		require.ErrorContains(t, err, bad.says, bad.says)
@@ -223,8 +225,13 @@ func TestZeroValuesOfGroups(t *testing.T) {
 // putDirectory makes a group of some bytes and a directory, as any client may.
 func putDirectory(t testing.TB, c *Client, elements int, directory []byte) ID {
 	t.Helper()
+	return putTold(t, c, groups.Facts{At: elements, Bytes: len(directory)}, elements, directory)
+}
+
+func putTold(t testing.TB, c *Client, facts groups.Facts, elements int, directory []byte) ID {
+	t.Helper()
 	what := bytesOf(elements + len(directory))
-	metadata, err := groups.Facts{At: elements, Bytes: len(directory)}.Metadata(nil)
+	metadata, err := facts.Metadata(nil)
 	require.NoError(t, err)
 	what.Metadata = metadata
 	b, err := c.Create(background, what)
@@ -238,12 +245,35 @@ func putDirectory(t testing.TB, c *Client, elements int, directory []byte) ID {
 	return o.ID()
 }
 
+func TestGroupsThatCannotBeReadLeaveNoLease(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	c := newClient(t, s)
+	directory := []byte(`{"version":1,"tree":{"a":0},"types":["float32"],"arrays":[[0,0,4]]}`)
+	size := 16 + len(directory)
+	for _, facts := range []groups.Facts{
+		{At: 17, Bytes: len(directory)}, {At: -1, Bytes: 3}, {At: 16, Bytes: -1}, {At: 16, Bytes: len(directory) + 1},
+		{At: size + 1, Bytes: 0}, {At: math.MaxInt, Bytes: math.MaxInt}, {At: 16, Bytes: math.MinInt}, {At: 0, Bytes: 16},
+		{At: size, Bytes: 0}, {At: 16, Bytes: 20},
+	} {
+		for _, only := range [][]string{nil, {"a"}} {
+			_, err := c.GetGroup(background, putTold(t, c, facts, 16, directory), GroupOptions{Only: only})
+			require.ErrorAs(t, err, new(*ProtocolError), "%+v", facts)
+			require.ErrorContains(t, err, "is a group that cannot be read")
+		}
+	}
+	eventually(t, func() bool { return s.Statistics().Leases == 0 }, func() any { return s.Statistics() })
+	g, err := c.GetGroup(background, putDirectory(t, c, 16, directory), GroupOptions{})
+	require.NoError(t, err)
+	require.NoError(t, g.Release())
+}
+
 func TestStructuresOfOtherLanguages(t *testing.T) {
 	s := startServer(t, ServerOptions{})
 	c := newClient(t, s)
-	id := putDirectory(t, c, 512, []byte(`{"version":1,"types":["float32"],"arrays":[[0,0,4],[256,0],[256,0]],"metadata":{"l.1":[3]},
-		"tree":{"a.b":{"c":0,"d":"text"},"a":{"b.c":1,"b":["list"]},"l":["list",true,2,["tuple",0,["value",3e2],["float","-inf"]]],
-		"n":null,"":{"":["value",123456789012345678901234567890]},"e":{}}}`))
+	id := putDirectory(t, c, 512, []byte(`{"version":1,"types":["float32"],"arrays":[[0,0,4],[256,0],[256,0]],
+		"metadata":{"l.1":[3]},"tree":{"a.b":{"c":0,"d":"text"},"a":{"b.c":1,"b":["list"]},
+		"l":["list",true,2,["tuple",0,["value",3e2],["float","-inf"]]],"n":null,
+		"":{"":["value",123456789012345678901234567890]},"e":{}}}`))
 	g, err := c.GetGroup(background, id, GroupOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a.b.c", "a.b.c", "l.1", "l.2.0"}, g.Paths())

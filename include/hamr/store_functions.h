@@ -94,8 +94,8 @@ typedef struct hamr_store_events {
     const hamr_store_event *events;
 } hamr_store_events;
 
-/* Paths that are found, pages, parts, reports and events go to free. Texts are read before a call returns, whatever `how`
- * is; NULL is "". Milliseconds: -1 is for ever. */
+/* Paths that are found, pages, parts, reports and events go to free. Texts are read before a call returns, whatever
+ * `how` is; NULL is "". Milliseconds: -1 is for ever. */
 typedef struct hamr_store_functions {
     hamr_error *(*serve)(const hamr_store_options *options, uint64_t *server, char **found);
     hamr_error *(*served)(uint64_t server, hamr_store_report **report);

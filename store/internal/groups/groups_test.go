@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,30 +26,41 @@ func directory(changes ...string) string {
 func TestADirectoryThatLiesIsRefused(t *testing.T) {
 	_, err := Read([]byte(directory()), size)
 	require.NoError(t, err)
-	for _, wrong := range [][2]string{
-		{`"version":1`, `"version":2`}, {`"version":1`, `"version":null`}, {`"version":1,`, ``}, {`"version"`, `"Version"`},
-		{`{"a":0}`, `{"a":1}`}, {`{"a":0}`, `{"a":-1}`}, {`{"a":0}`, `{"a":1e0}`}, {`{"a":0}`, `{"a":99999999999999999999}`},
-		{`{"a":0}`, `null`}, {`{"a":0}`, `0`}, {`{"a":0}`, `"text"`}, {`{"a":0}`, `["value",1]`}, {`"tree":{"a":0},`, ``},
-		{`{"a":0}`, `{"a":["value",{"b":0}]}`}, {`{"a":0}`, `{"a":["value",1,2]}`}, {`{"a":0}`, `{"a":["value"]}`},
-		{`{"a":0}`, `{"a":["value","1"]}`}, {`{"a":0}`, `{"a":[]}`}, {`{"a":0}`, `{"a":["set",0]}`}, {`{"a":0}`, `{"a":[[],0]}`},
-		{`{"a":0}`, `{"a":["float","x"]}`}, {`{"a":0}`, `{"a":["float",1]}`}, {`{"a":0}`, `{"a":[{},0]}`},
-		{`["float32"]`, `[]`}, {`["float32"]`, `["float128"]`}, {`["float32"]`, `[3]`}, {`["float32"]`, `null`}, {`["float32"]`, `["O"]`},
-		{`["float32"]`, `["S4"]`}, {`["float32"]`, `["<f16"]`}, {`["float32"]`, `[null]`}, {`["float32"]`, `{"0":"float32"}`},
-		{`[[0,0,4]]`, `null`}, {`[[0,0,4]]`, `[null]`}, {`[[0,0,4]]`, `[[]]`}, {`[[0,0,4]]`, `[[0]]`}, {`[[0,0,4]]`, `[["0",0,4]]`},
-		{`[[0,0,4]]`, `[[null,0,4]]`}, {`[[0,0,4]]`, `[[0,0,-1]]`}, {`[[0,0,4]]`, `[[-4,0,1]]`}, {`[[0,0,4]]`, `[[2,0,1]]`},
-		{`[[0,0,4]]`, `[[0,0,1025]]`}, {`[[0,0,4]]`, `[[4096,0]]`}, {`[[0,0,4]]`, `[[4100,0,0]]`}, {`[[0,0,4]]`, `[[4092,0,2]]`},
-		{`[[0,0,4]]`, `[[0,0,1099511627776]]`}, {`[[0,0,4]]`, `[[0,0,4611686018427387904,4611686018427387904]]`},
-		{`[[0,0,4]]`, `[[1180591620717411303424,0,1]]`}, {`[[0,0,4]]`, `[[9223372036854775804,0,1]]`},
-		{`[[0,0,4]]`, `[[0,0,0,4611686018427387904,4611686018427387904]]`}, {`[[0,0,4]]`, `[[0,1180591620717411303424,1]]`},
-		{`[[0,0,4]]`, `[[0,-1,1]]`}, {`[[0,0,4]]`, `[[0,0` + strings.Repeat(",1", 100) + `]]`}, {`[[0,0,4]]`, `[[0.5,0,1]]`},
-		{`[[0,0,4]]`, `{"0":[0,0,4]}`}, {`[[0,0,4]]`, `[[0,0,4]`}, {`,"arrays":[[0,0,4]]`, ``}, {`[[0,0,4]]`, `[[true,0]]`},
-		{`{"version"`, `{"metadata":3,"version"`}, {`{"version"`, `{"metadata":["a"],"version"`}, {`{"version"`, `{"metadata":null,"version"`},
-		{`"a"`, "\"\xff\""}, {`"a"`, "\"\n\""}, {`{"version"`, `{"x":NaN,"version"`},
+	for part, wrong := range map[string][]string{
+		`"version":1`:  {`"version":2`, `"version":null`},
+		`"version":1,`: {``},
+		`"version"`:    {`"Version"`},
+		`{"a":0}`: {
+			`{"a":1}`, `{"a":-1}`, `{"a":1e0}`, `{"a":99999999999999999999}`, `null`, `0`, `"text"`,
+			`["value",1]`, `{"a":["value",{"b":0}]}`, `{"a":["value",1,2]}`, `{"a":["value"]}`,
+			`{"a":["value","1"]}`, `{"a":[]}`, `{"a":["set",0]}`, `{"a":[[],0]}`, `{"a":["float","x"]}`,
+			`{"a":["float",1]}`, `{"a":[{},0]}`,
+		},
+		`"tree":{"a":0},`: {``},
+		`["float32"]`: {
+			`[]`, `["float128"]`, `[3]`, `null`, `["O"]`, `["S4"]`, `["<f16"]`, `[null]`, `{"0":"float32"}`,
+		},
+		`[[0,0,4]]`: {
+			`null`, `[null]`, `[[]]`, `[[0]]`, `[["0",0,4]]`, `[[null,0,4]]`, `[[0,0,-1]]`, `[[-4,0,1]]`,
+			`[[2,0,1]]`, `[[0,0,1025]]`, `[[4096,0]]`, `[[4100,0,0]]`, `[[4092,0,2]]`, `[[0,0,1099511627776]]`,
+			`[[0,0,4611686018427387904,4611686018427387904]]`, `[[1180591620717411303424,0,1]]`,
+			`[[9223372036854775804,0,1]]`, `[[0,0,0,4611686018427387904,4611686018427387904]]`,
+			`[[0,1180591620717411303424,1]]`, `[[0,-1,1]]`, `[[0,0` + strings.Repeat(",1", 100) + `]]`,
+			`[[0.5,0,1]]`, `{"0":[0,0,4]}`, `[[0,0,4]`, `[[true,0]]`,
+		},
+		`,"arrays":[[0,0,4]]`: {``},
+		`{"version"`: {
+			`{"metadata":3,"version"`, `{"metadata":["a"],"version"`, `{"metadata":null,"version"`,
+			`{"x":NaN,"version"`,
+		},
+		`"a"`: {"\"\xff\"", "\"\n\""},
 	} {
-		text := directory(wrong[0], wrong[1])
-		require.NotEqual(t, directory(), text)
-		_, err := Read([]byte(text), size)
-		assert.Error(t, err, text)
+		for _, with := range wrong {
+			text := directory(part, with)
+			require.NotEqual(t, directory(), text)
+			_, err := Read([]byte(text), size)
+			assert.Error(t, err, text)
+		}
 	}
 	for _, text := range []string{"", "{", strings.Repeat("[", 100_000), "\xff", "3", "[]", `{"version":1}`, "null"} {
 		_, err := Read([]byte(text), size)
@@ -80,21 +92,22 @@ func TestFactsThatAreNoGroups(t *testing.T) {
 	again, err := f.Metadata(users)
 	require.NoError(t, err)
 	assert.JSONEq(t, good, string(again))
+	but := func(part, with string) string { return strings.Replace(good, part, with, 1) }
 	for _, bad := range []string{
-		"", "[]", "{}", `{"hamr.group":3}`, `{"hamr.group":{}}`, strings.Replace(good, "metadata", "other", 1),
-		strings.Replace(good, "256", "2.5", 1), strings.Replace(good, "256", `"256"`, 1), strings.Replace(good, "at", "At", 1),
-		strings.Replace(good, `"at":256,`, "", 1), strings.Replace(good, `"at"`, `"x":1,"at"`, 1),
-		strings.Replace(good, "256", "99999999999999999999", 1), strings.Replace(good, `{"hamr`, `{"x":1,"hamr`, 1),
+		"", "[]", "{}", `{"hamr.group":3}`, `{"hamr.group":{}}`, but("metadata", "other"), but("256", "2.5"),
+		but("256", `"256"`), but("at", "At"), but(`"at":256,`, ""), but(`"at"`, `"x":1,"at"`),
+		but("256", "99999999999999999999"), but(`{"hamr`, `{"x":1,"hamr`),
 	} {
 		_, _, err := ReadFacts([]byte(bad))
 		assert.ErrorIs(t, err, ErrNoGroup, bad)
 	}
-	_, _, err = ReadFacts([]byte(strings.Replace(good, `"version":1`, `"version":2`, 1)))
+	_, _, err = ReadFacts([]byte(but(`"version":1`, `"version":2`)))
 	assert.ErrorContains(t, err, "its version is 2")
 }
 
-const rich = `{"version":1,"types":["float32","int8"],"arrays":[[0,0,4],[256,1,2,3],[256,0],[512,1,0,3]],"metadata":{"l.1":[3]},
-	"tree":{"a.b":{"c":0,"d":"text"},"l":["list",true,2,["tuple",0,["value",3e2],["float","-inf"]]],"n":null,"e":{"ä\n":3}}}`
+const rich = `{"version":1,"types":["float32","int8"],"arrays":[[0,0,4],[256,1,2,3],[256,0],[512,1,0,3]],
+	"metadata":{"l.1":[3]},"tree":{"a.b":{"c":0,"d":"text"},"n":null,"e":{"ä\n":3},
+	"l":["list",true,2,["tuple",0,["value",3e2],["float","-inf"]]]}}`
 
 // What is read of a directory that was changed in any way lies within the group.
 func TestDirectoriesThatWereChangedAtRandom(t *testing.T) {
@@ -116,6 +129,10 @@ func TestDirectoriesThatWereChangedAtRandom(t *testing.T) {
 	assert.Positive(t, read)
 }
 
+var numbers = []string{
+	"-1", "4095", "4096", "65", "9223372036854775807", "4611686018427387904", "18446744073709551616", "1e3",
+}
+
 // change makes one change: a byte, a number, a part that goes, or one that is there twice.
 func change(choose *rand.Rand, text *[]byte) {
 	at := choose.IntN(len(*text))
@@ -126,8 +143,8 @@ func change(choose *rand.Rand, text *[]byte) {
 	case 1:
 		for i := at; i < len(*text); i++ {
 			if b := (*text)[i]; '0' <= b && b <= '9' {
-				numbers := []string{"-1", "4095", "4096", "65", "9223372036854775807", "4611686018427387904", "18446744073709551616", "1e3"}
-				*text = append((*text)[:i:i], append([]byte(numbers[choose.IntN(len(numbers))]), (*text)[i+1:]...)...)
+				number := numbers[choose.IntN(len(numbers))]
+				*text = slices.Concat((*text)[:i], []byte(number), (*text)[i+1:])
 				break
 			}
 		}

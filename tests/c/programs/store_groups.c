@@ -3,6 +3,9 @@
 #define _GNU_SOURCE
 #include "store_check.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 static hamr_buffer *filled(int64_t n, int32_t element, const void *value) {
     hamr_buffer *buffer;
     OK(hamr_create(&buffer, element, 1, &n, NULL, value));
@@ -48,8 +51,29 @@ static void many(void) {
     OK(hamr_release(given[1]));
 }
 
+/* A child has none of its parent's groups, and gets its own. */
+static void forked(const char *path, const hamr_store_id *id, hamr_store_group *parents) {
+    const hamr_group_item *found;
+    hamr_store *own;
+    hamr_store_group *group;
+    int status;
+    pid_t child = fork();
+    if (!child) {
+        FAILS(hamr_store_group_texts(parents, NULL, NULL), HAMR_ERROR_FORKED, "fork()");
+        TRUE(!hamr_store_group_find(parents, "bias") && strstr(hamr_last_error(), "fork()"));
+        OK(hamr_store_release_group(parents));
+        OK(hamr_store_connect(path, -1, &own));
+        OK(hamr_store_get_group(own, id, NULL, 0, 0, &group));
+        TRUE((found = hamr_store_group_find(group, "layers.0.weight")) && first_of(found->buffer) == 0.5);
+        OK(hamr_store_release_group(group));
+        OK(hamr_store_close(own));
+        _exit(0);
+    }
+    TRUE(waitpid(child, &status, 0) == child && status == 0);
+}
+
 /* One object of many arrays. */
-static void groups(void) {
+static void groups(const char *path) {
     const double half = 0.5;
     const float one = 1;
     hamr_buffer *wide = filled(MUCH, HAMR_FLOAT64, &half), *small = filled(3, HAMR_FLOAT32, &one), *view, *none;
@@ -107,6 +131,8 @@ static void groups(void) {
     items[1].buffer = NULL;
     FAILS(hamr_store_put_group(store, items, 4, 0, NULL, 0, NULL, &name), HAMR_ERROR_VALUE, "buffers is NULL");
 
+    forked(path, &id, group);
+
     /* A view keeps the lease. */
     n = 1;
     OK(hamr_view(found[0].buffer, &view, 8, 0, 1, &n, NULL));
@@ -139,8 +165,8 @@ static void again(char *line) {
     const hamr_group_item *items = hamr_store_group_items(group, &n);
     for (int64_t i = 0; i < n; i++) TRUE(hamr_store_group_find(group, items[i].path) == &items[i]);
     OK(hamr_store_put_group(store, items, n, 0, metadata, metadata ? strlen(metadata) : 0, name, &id));
-    OK(hamr_store_release_group(group));
     puts(values);
+    OK(hamr_store_release_group(group));
 }
 
 int main(int argc, char **argv) {
@@ -157,7 +183,7 @@ int main(int argc, char **argv) {
     OK(hamr_store_serve(argv[1], 64 << 20, 0, NULL, &server));
     OK(hamr_store_connect(argv[1], -1, &store));
     many();
-    groups();
+    groups(argv[1]);
     OK(hamr_store_statistics(store, &figures));
     TRUE(figures.objects == 0 && figures.leases == 0 && figures.names == 0);
     OK(hamr_store_close(store));

@@ -202,6 +202,20 @@ static void groups(const std::string &path) {
     client.put_group({{"w", w, "{\"scale\":2}"}, {"n", hamr::buffer<int>(hamr::buffer_allocator::malloc, 2, 7)}}, "from C++");
 }
 
+static void devices(const std::string &path) {
+    hamr::store::client client(path);
+    using A = hamr::buffer_allocator;
+    const hamr::buffer<double> host(A::malloc, 3, 1.0), first(A::cuda, 3, 1.0);
+    hamr::set_active_cuda_device(1);
+    const hamr::buffer<double> second(A::cuda, 3, 1.0);
+    client.delete_object(client.put_group({{"host", host}, {"second", second}, {"again", second}}));
+    try {
+        client.put_group({{"host", host}, {"first", first}, {"second", second}});
+    } catch (const hamr::error &error) {
+        std::cout << error.what() << std::endl;
+    }
+}
+
 static void be_killed(const std::string &path) {
     hamr::store::client client(path);
     auto sealed = client.create<double>(20'000), unsealed = client.create<double>(20'000);
@@ -225,6 +239,7 @@ int main(int argc, char **argv) {
         else if (what == "limited") limited(argv[2]);
         else if (what == "exchange") exchange(argv[2]);
         else if (what == "groups") groups(argv[2]);
+        else if (what == "devices") devices(argv[2]);
         else if (what == "be_killed") be_killed(argv[2]);
         else if (what == "share") share(std::stoi(argv[2]));
         else return 2;
