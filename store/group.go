@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -172,20 +171,17 @@ func (g *Group) Array(path string) (*gobuffer.Array, error) {
 	return nil, &ArgumentError{Argument: "path", Value: value, Accepted: "the path of an array of the group"}
 }
 
-// Values returns what was put among the arrays, by path: texts, truths, nil, numbers as [json.Number], and infinities
-// and what is no number as float64.
-func (g *Group) Values() map[string]any {
-	values := map[string]any{}
-	if g != nil {
-		for _, leaf := range g.others {
-			values[leaf.Path] = leaf.Value
-		}
+// Values returns what was put among the arrays, as JSON: an object, by path, of texts, numbers, true, false and null,
+// and of ["float","inf"], "-inf" or "nan" for a number that JSON does not have.
+func (g *Group) Values() []byte {
+	if g == nil {
+		return []byte("{}")
 	}
-	return values
+	return groups.Values(g.others)
 }
 
 // Metadata returns the group's metadata as JSON; nil where there are none.
-func (g *Group) Metadata() json.RawMessage {
+func (g *Group) Metadata() []byte {
 	if g == nil {
 		return nil
 	}
@@ -193,11 +189,15 @@ func (g *Group) Metadata() json.RawMessage {
 }
 
 // ArrayMetadata returns the metadata of the array of a path as JSON; nil where there are none.
-func (g *Group) ArrayMetadata(path string) json.RawMessage {
+func (g *Group) ArrayMetadata(path string) []byte {
 	if g == nil || g.directory == nil {
 		return nil
 	}
-	return g.directory.Metadata[path]
+	told, has := g.directory.Metadata[path]
+	if !has {
+		return nil
+	}
+	return []byte(told)
 }
 
 // Release ends the use of the group; the lease ends with the last view of its arrays. Releasing again is harmless.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -49,9 +48,7 @@ func (c *Client) PutGroup(ctx context.Context, what NewGroup) (ID, error) {
 		return ID{}, err
 	}
 	d := what.Description
-	if d.Metadata, err = plan.facts.Metadata(what.Metadata); err != nil {
-		return ID{}, err
-	}
+	d.Metadata = plan.facts.Metadata(what.Metadata)
 	d.Type, d.Shape, d.Separate = arrayiface.Uint8, []int{plan.facts.At + plan.facts.Bytes}, true
 	p := &putting{client: c, name: what.Name, file: -1, group: plan, builder: &Builder{client: c}}
 	if err := p.request.of(c, d); err != nil {
@@ -75,7 +72,7 @@ func planOf(arrays []GroupArray) (*groupPlan, error) {
 	p := &groupPlan{}
 	paths := make([]string, len(arrays))
 	rows := make([]groups.Row, len(arrays))
-	metadata := map[string]json.RawMessage{}
+	metadata := make([][]byte, len(arrays))
 	known := make(map[string]struct{}, len(arrays))
 	places := make(map[placed]int, len(arrays))
 	end := 0
@@ -94,10 +91,7 @@ func planOf(arrays []GroupArray) (*groupPlan, error) {
 		if err := protocol.CheckMetadata(a.Metadata); err != nil {
 			return nil, fmt.Errorf("arrays[%.80q]: %w", a.Path, err)
 		}
-		if len(a.Metadata) > 0 {
-			metadata[a.Path] = a.Metadata
-		}
-		paths[i], rows[i] = a.Path, groups.Row{Offset: end, Layout: inOrder}
+		paths[i], metadata[i], rows[i] = a.Path, a.Metadata, groups.Row{Offset: end, Layout: inOrder}
 		if layout.NBytes() == 0 {
 			continue
 		}
@@ -115,10 +109,7 @@ func planOf(arrays []GroupArray) (*groupPlan, error) {
 		}
 		end += room
 	}
-	var err error
-	if p.directory, err = groups.Flat(paths, rows, metadata); err != nil {
-		return nil, err
-	}
+	p.directory = groups.Flat(paths, rows, metadata)
 	p.facts = groups.Facts{Arrays: len(rows), At: end, Bytes: len(p.directory)}
 	return p, nil
 }

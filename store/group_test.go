@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -212,7 +211,7 @@ func TestZeroValuesOfGroups(t *testing.T) {
 	for _, g := range []*Group{nil, {}} {
 		assert.Zero(t, g.Len())
 		assert.Empty(t, g.Paths())
-		assert.Empty(t, g.Values())
+		assert.Equal(t, "{}", string(g.Values()))
 		assert.Nil(t, g.Metadata())
 		assert.Nil(t, g.ArrayMetadata("a"))
 		assert.Nil(t, g.Object())
@@ -231,9 +230,7 @@ func putDirectory(t testing.TB, c *Client, elements int, directory []byte) ID {
 func putTold(t testing.TB, c *Client, facts groups.Facts, elements int, directory []byte) ID {
 	t.Helper()
 	what := bytesOf(elements + len(directory))
-	metadata, err := facts.Metadata(nil)
-	require.NoError(t, err)
-	what.Metadata = metadata
+	what.Metadata = facts.Metadata(nil)
 	b, err := c.Create(background, what)
 	require.NoError(t, err)
 	buffer, err := gobuffer.Typed[uint8](b.Array())
@@ -277,8 +274,8 @@ func TestStructuresOfOtherLanguages(t *testing.T) {
 	g, err := c.GetGroup(background, id, GroupOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a.b.c", "a.b.c", "l.1", "l.2.0"}, g.Paths())
-	assert.Equal(t, map[string]any{"a.b.d": "text", "l.0": true, "n": nil, "l.2.1": json.Number("3e2"),
-		"l.2.2": math.Inf(-1), ".": json.Number("123456789012345678901234567890")}, g.Values())
+	assert.Equal(t, `{"a.b.d":"text","l.0":true,"l.2.1":3e2,"l.2.2":["float","-inf"],"n":null,`+
+		`".":123456789012345678901234567890}`, string(g.Values()))
 	assert.Equal(t, "[3]", string(g.ArrayMetadata("l.1")))
 	a, err := g.Array("a.b.c") // the shorter key comes first
 	require.NoError(t, err)
@@ -294,7 +291,7 @@ func TestStructuresOfOtherLanguages(t *testing.T) {
 	assert.Equal(t, []string{"a.b.c", "a.b.c", "l.2.0"}, g.Paths())
 	_, err = g.Array("l.1")
 	require.ErrorAs(t, err, new(*ArgumentError))
-	assert.Len(t, g.Values(), 3)
+	assert.Equal(t, `{"a.b.d":"text","l.2.1":3e2,"l.2.2":["float","-inf"]}`, string(g.Values()))
 	require.NoError(t, g.Release())
 	for _, only := range []string{"l.2x", "l.", "b"} {
 		_, err = c.GetGroup(background, id, GroupOptions{Only: []string{"l", only}})

@@ -206,7 +206,7 @@ typedef struct hamr_store_table {
     /* The array of a path; where several have it, the first. NULL: there is none. */
     const hamr_group_item *(*group_find)(const hamr_store_group *group, const char *path);
     /* The group's metadata, or NULL, and an object of what was put among the arrays, by path: texts, true, false, null,
-     * numbers, and ["float","inf"] for one that JSON does not have. Both are JSON, and the group's. */
+     * numbers, and ["float","inf"], "-inf" or "nan" for one that JSON does not have. Both are JSON, and the group's. */
     hamr_status (*group_texts)(const hamr_store_group *group, const char **metadata, const char **values);
     hamr_status (*release_group)(hamr_store_group *group); /* ends the lease, but for views. NULL is harmless */
 } hamr_store_table;

@@ -9,10 +9,10 @@ import (
 // lines of the product. Each function is to cross one way.
 const (
 	mostInCircle                 = 6 // files of a package
-	mostWays                     = 212
+	mostWays                     = 214
 	mostReplies, goalReplies     = 0, 0
-	mostCrossing, goalCrossing   = 23790, 18000
-	mostProduct, goalProduct     = 119760, 93000
+	mostCrossing, goalCrossing   = 24169, 18000
+	mostProduct, goalProduct     = 121475, 93000
 	mostLong, goalLong           = 0, 0
 	mostLongFiles, goalLongFiles = 7, 0
 )

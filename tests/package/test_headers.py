@@ -91,10 +91,10 @@ def test_compilers_read_the_cores_table(language, tmp_path):
 
 
 CPP = [
-    "allocator", "buffer", "copies", "device", "element", "error", "event", "extents",
-    "gil_state", "interpreter", "launch", "making", "members", "named_allocators", "namespace",
-    "objects", "openmp", "plain", "python", "python_deleter", "std_allocator", "storage",
-    "store", "stream", "utilities", "values", "view",
+    "allocator", "buffer", "builder", "copies", "device", "element", "error", "event", "extents",
+    "gil_state", "group", "interpreter", "launch", "making", "members", "mirror",
+    "named_allocators", "namespace", "objects", "openmp", "plain", "python", "python_deleter",
+    "std_allocator", "storage", "store", "stream", "utilities", "values", "view",
 ]  # fmt: skip
 
 
@@ -147,7 +147,7 @@ HOLDS = {
     "functional": "function hash less",
     "initializer_list": "initializer_list",
     "iostream": "cerr cout endl",
-    "iterator": "make_reverse_iterator",
+    "iterator": "begin end make_reverse_iterator",
     "limits": "numeric_limits",
     "mdspan": "dextents mdspan",
     "memory": (

@@ -327,7 +327,7 @@ def test_the_parts_are_small():
     sizes = {path.name.partition(".")[0]: path.stat().st_size / 2**20 for path in LIBRARIES}
     assert sizes.keys() == {"_native", "_pyhamr"}
     assert sizes["_native"] < 0.5
-    # Of which the store is 1.1, kernels, NVML, shares and the C interface are 0.5, whose memory is
+    # Of which the store is 1.2, kernels, NVML, shares and the C interface are 0.5, whose memory is
     # in use is 0.1, what sees other libraries' work 0.1, limits of it 0.02, what is paused 0.15.
     (library,) = (path for path in LIBRARIES if path.name.startswith("_pyhamr"))
     (minor,) = {
@@ -335,7 +335,7 @@ def test_the_parts_are_small():
         for n in re.findall(rb"\xff Go buildinf:.{19}go1\.(\d+)", library.read_bytes(), re.DOTALL)
     }
     # Go 1.27 makes 0.4 more of the same than 1.26.
-    assert sizes["_pyhamr"] < (8.6 if minor >= 27 else 8.3)
+    assert sizes["_pyhamr"] < (8.7 if minor >= 27 else 8.4)
     parts = ("_benchmark", "_diagnostics", "allocators", "hetero", "pygpu", "store", "")
     sizes = dict.fromkeys(parts, 0)
     for path in PACKAGE.rglob("*.py"):

@@ -53,11 +53,11 @@ def test_what_python_wrote_is_read_and_written_by_go(server, client, tmp_path):
     command = [str(program), server.path, "again"]
     done = subprocess.run(command, input=names, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for i, (each, values) in enumerate(zip(given, done.stdout.splitlines(), strict=True)):
+    for i, (each, values) in enumerate(zip(given, done.stdout.split("\n")[:-1], strict=True)):
         flat = dict(leaves(each))
         arrays = {path: leaf for path, leaf in flat.items() if not is_value(leaf)}
         others = {path: told(leaf) for path, leaf in flat.items() if is_value(leaf)}
-        assert repr(json.loads(values)) == repr(dict(sorted(others.items())))
+        assert repr(json.loads(values)) == repr(others)
         again: Group = client.get_group(f"{i} again")
         assert same(again.tree, arrays)
         assert again.metadata == ({"of": [i]} if i % 2 else None)

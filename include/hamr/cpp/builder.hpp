@@ -2,6 +2,7 @@
 #ifndef HAMR_CPP_BUILDER_HPP
 #define HAMR_CPP_BUILDER_HPP
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>

@@ -2,25 +2,16 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"hamr/backends"
 	"hamr/gobuffer"
 	"hamr/store"
 )
 
-// GroupParts are the arrays of a group, in order, and its texts.
-type GroupParts struct {
-	Group  *store.Group
-	Values []byte // what was put among the arrays, as JSON by path
-}
-
-// GetGroup describes all bytes of a group at result, and hands over its parts. The token is of the lease.
+// GetGroup describes all bytes of a group at result, and hands it over. The token is of the lease.
 func GetGroup(a Asking, id StoreID, only []string, milliseconds int64, result *Descriptor, token *uint64,
-	found func(GroupParts)) error {
+	found func(*store.Group)) error {
 	ask := a.query
 	if milliseconds != 0 {
 		ask = a.Change
@@ -32,21 +23,9 @@ func GetGroup(a Asking, id StoreID, only []string, milliseconds int64, result *D
 		if err != nil {
 			return err
 		}
-		values := g.Values()
-		for path, value := range values {
-			if number, is := value.(float64); is {
-				text := strings.ToLower(strconv.FormatFloat(number, 'g', -1, 64))
-				values[path] = []string{"float", strings.TrimPrefix(text, "+")}
-			}
-		}
-		text, err := json.Marshal(values)
-		if err != nil {
-			_ = g.Release()
-			return err
-		}
 		result.Store(g.Object().Array(), nil)
 		*token = storeObjects.keep(&storeObject{object: g.Object(), group: g})
-		found(GroupParts{g, text})
+		found(g)
 		return nil
 	})
 }

@@ -8,13 +8,14 @@ import (
 	"unsafe"
 
 	"hamr/pyhamr/internal/bridge"
+	"hamr/store"
 )
 
 //export hamrGetGroup
 func hamrGetGroup(how C.uint32_t, session C.uint64_t, id *C.constant_id, only *C.constant_text, n,
 	milliseconds C.int64_t, result *C.hamr_array, token *C.uint64_t, parts **C.hamr_store_parts) *C.hamr_error {
 	return failure(bridge.GetGroup(asking(how, session), object(id), namesOf(only, n), int64(milliseconds),
-		descriptor(result), number(token), func(found bridge.GroupParts) { *parts = partsOf(found) }))
+		descriptor(result), number(token), func(found *store.Group) { *parts = partsOf(found) }))
 }
 
 //export hamrPutGroup
@@ -30,9 +31,8 @@ func hamrPutGroup(how C.uint32_t, session C.uint64_t, n C.int64_t, arrays *C.con
 }
 
 // partsOf is the arrays of a group in one block: the parts, what their shapes are, and the texts.
-func partsOf(found bridge.GroupParts) *C.hamr_store_parts {
-	g := found.Group
-	texts := []string{string(g.Metadata()), string(found.Values)}
+func partsOf(g *store.Group) *C.hamr_store_parts {
+	texts := []string{string(g.Metadata()), string(g.Values())}
 	sizes := 0
 	for path, a := range g.All() {
 		texts = append(texts, path, string(g.ArrayMetadata(path)))

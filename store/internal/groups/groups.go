@@ -3,10 +3,9 @@
 package groups
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"hamr/arrayiface"
 )
@@ -23,39 +22,38 @@ var ErrNoGroup = errors.New("it is no group")
 
 // Facts are what an object's metadata say of a group.
 type Facts struct {
-	Version int `json:"version"`
-	Arrays  int `json:"arrays"`
-	At      int `json:"at"` // where the directory begins
-	Bytes   int `json:"bytes"`
+	Version, Arrays int
+	At, Bytes       int // where the directory begins, and how long it is
 }
 
 // Metadata are the object's: the facts, and the user's own, which are valid JSON or nothing.
-func (f Facts) Metadata(users []byte) ([]byte, error) {
-	f.Version = version
-	whole := map[string]any{key: f}
+func (f Facts) Metadata(users []byte) []byte {
+	text := fmt.Appendf(nil, `{"%s":{"version":%d,"arrays":%d,"at":%d,"bytes":%d}`, key, version, f.Arrays, f.At, f.Bytes)
 	if len(users) > 0 {
-		whole["metadata"] = json.RawMessage(users)
+		text = fmt.Appendf(text, `,"metadata":%s`, users)
 	}
-	return json.Marshal(whole)
+	return append(text, '}')
 }
 
 // ReadFacts reads an object's metadata: the facts, and the user's own.
 func ReadFacts(metadata []byte) (f Facts, users []byte, err error) {
-	var whole, known map[string]json.RawMessage
-	if json.Unmarshal(metadata, &whole) != nil || json.Unmarshal(whole[key], &known) != nil || len(known) != 4 {
+	c, err := cursorOf(metadata)
+	if err != nil {
 		return f, nil, ErrNoGroup
 	}
-	users, has := whole["metadata"]
-	if has != (len(whole) == 2) || len(whole) > 2 {
+	whole := c.fields()
+	known := (&cursor{text: whole[key]}).fields()
+	own, has := whole["metadata"]
+	if has {
+		users = []byte(own)
+	}
+	if len(known) != 4 || has != (len(whole) == 2) || len(whole) > 2 {
 		return f, nil, ErrNoGroup
 	}
 	for name, to := range map[string]*int{"version": &f.Version, "arrays": &f.Arrays, "at": &f.At, "bytes": &f.Bytes} {
-		number := json.Number(known[name])
-		n, err := number.Int64()
-		if err != nil {
+		if *to, err = strconv.Atoi(known[name]); err != nil {
 			return f, nil, ErrNoGroup
 		}
-		*to = int(n)
 	}
 	if f.Version != version {
 		return f, nil, fmt.Errorf("its version is %d", f.Version)
@@ -73,43 +71,37 @@ type Row struct {
 type Directory struct {
 	Tree     *Node
 	Rows     []Row
-	Metadata map[string]json.RawMessage // of arrays, by path
+	Metadata map[string]string // of arrays, by path: JSON
 }
 
-// Flat is the directory of a dictionary whose keys are paths, one for each row.
-func Flat(paths []string, rows []Row, metadata map[string]json.RawMessage) ([]byte, error) {
-	var tree bytes.Buffer
-	for i, path := range paths {
-		name, err := json.Marshal(path)
-		if err != nil {
-			return nil, err
+// Flat is the directory of a dictionary whose keys are paths, one for each row. Metadata, of as many, are valid JSON or
+// nothing.
+func Flat(paths []string, rows []Row, metadata [][]byte) []byte {
+	tree, told := []byte(`"tree":{`), []byte(`"metadata":{`)
+	types, arrays := []byte(`"types":[`), []byte(`"arrays":[`)
+	comma := func(list []byte) []byte {
+		if last := list[len(list)-1]; last != '{' && last != '[' {
+			list = append(list, ',')
 		}
-		fmt.Fprintf(&tree, ",%s:%d", name, i)
-	}
-	tree.WriteByte('}')
-	text := tree.Bytes()
-	if len(paths) > 0 {
-		text[0] = '{'
-	} else {
-		text = []byte("{}")
+		return list
 	}
 	places := map[arrayiface.ElementType]int{}
-	types := []string{}
-	table := make([][]int, len(rows))
 	for i, row := range rows {
+		tree = fmt.Appendf(quote(comma(tree), paths[i]), ":%d", i)
 		place, known := places[row.Layout.Type]
 		if !known {
-			place = len(types)
+			place = len(places)
 			places[row.Layout.Type] = place
-			types = append(types, row.Layout.Type.String())
+			types = quote(comma(types), row.Layout.Type.String())
 		}
-		table[i] = append([]int{row.Offset, place}, row.Layout.Shape...)
+		arrays = fmt.Appendf(comma(arrays), "[%d,%d", row.Offset, place)
+		for _, n := range row.Layout.Shape {
+			arrays = fmt.Appendf(arrays, ",%d", n)
+		}
+		arrays = append(arrays, ']')
+		if len(metadata[i]) > 0 {
+			told = fmt.Appendf(quote(comma(told), paths[i]), ":%s", metadata[i])
+		}
 	}
-	return json.Marshal(struct {
-		Version  int                        `json:"version"`
-		Tree     json.RawMessage            `json:"tree"`
-		Types    []string                   `json:"types"`
-		Arrays   [][]int                    `json:"arrays"`
-		Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
-	}{version, text, types, table, metadata})
+	return fmt.Appendf(nil, `{"version":%d,%s},%s],%s],%s}}`, version, tree, types, arrays, told)
 }

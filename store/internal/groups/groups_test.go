@@ -1,6 +1,8 @@
 package groups
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -70,6 +72,37 @@ func TestADirectoryThatLiesIsRefused(t *testing.T) {
 		deep := directory(`"a":0`, `"a":`+strings.Repeat(`["list",`, levels)+"0"+strings.Repeat("]", levels))
 		_, err := Read([]byte(deep), size)
 		assert.Equal(t, good, err == nil, levels)
+		deep = strings.Replace(deep, `"list",0`, `"list",["value",0]`, 1)
+		_, err = Read([]byte(deep), size)
+		assert.Equal(t, good, err == nil, levels)
+	}
+	_, err = Read([]byte(directory(`{"a":0}`, ` [ "t\u0075ple" , 0,["v\u0061lue" , 1 ] ] `)), size)
+	assert.NoError(t, err)
+}
+
+// Texts are those of encoding/json, both ways.
+func TestTexts(t *testing.T) {
+	choose := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	pieces := []string{"a", `"`, `\`, "/", "\n", "\x00", "\x1f", "\x7f", "ä", "\u2028", "😀", "\ufffd", "<", "\b\f\r\t"}
+	raw := []string{
+		`\u0041`, `\/`, `\ud83d\ude00`, `\ud83d`, `\ude00`, `\ud83d\u0041`, `\b\f\n\r\t\"\\`, "ä", `\uD800`, `\udfff`,
+	}
+	for range 2000 {
+		text, escaped := "", ""
+		for range choose.IntN(6) {
+			text += pieces[choose.IntN(len(pieces))]
+			escaped += raw[choose.IntN(len(raw))]
+		}
+		var back, wanted string
+		require.NoError(t, json.Unmarshal(quote(nil, text), &back))
+		require.Equal(t, text, back)
+		written, err := json.Marshal(text)
+		require.NoError(t, err)
+		c, err := cursorOf(written)
+		require.NoError(t, err)
+		require.Equal(t, text, unquote(c.quoted()))
+		require.NoError(t, json.Unmarshal([]byte(`"`+escaped+`"`), &wanted))
+		require.Equal(t, wanted, unquote(escaped), "%s", escaped)
 	}
 }
 
@@ -89,9 +122,7 @@ func TestFactsThatAreNoGroups(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, Facts{1, 2, 256, 70}, f)
 	assert.Equal(t, "[1]", string(users))
-	again, err := f.Metadata(users)
-	require.NoError(t, err)
-	assert.JSONEq(t, good, string(again))
+	assert.Equal(t, good, string(f.Metadata(users)))
 	but := func(part, with string) string { return strings.Replace(good, part, with, 1) }
 	for _, bad := range []string{
 		"", "[]", "{}", `{"hamr.group":3}`, `{"hamr.group":{}}`, but("metadata", "other"), but("256", "2.5"),
@@ -169,12 +200,55 @@ func check(t *testing.T, text []byte) int {
 	}
 	leaves, err := d.Leaves(nil)
 	require.NoError(t, err)
+	var paths []string
+	var others []Leaf
+	for _, leaf := range leaves {
+		if leaf.Array >= 0 {
+			paths = append(paths, leaf.Path)
+		} else {
+			others = append(others, leaf)
+		}
+	}
+	slices.Sort(paths)
+	require.Equal(t, pathsIn(t, text), paths, "%s", text)
+	require.True(t, json.Valid(Values(others)))
 	for _, leaf := range leaves {
 		require.Less(t, leaf.Array, len(d.Rows))
 		found := d.Tree.Find(leaf.Path)
 		require.NotNil(t, found, "%q of %s", leaf.Path, text)
 	}
 	return 1
+}
+
+// pathsIn are those of the arrays of a directory, as encoding/json reads it.
+func pathsIn(t *testing.T, text []byte) (paths []string) {
+	t.Helper()
+	var whole map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(text, &whole))
+	d := json.NewDecoder(bytes.NewReader(whole["tree"]))
+	d.UseNumber()
+	var tree any
+	require.NoError(t, d.Decode(&tree))
+	var walk func(node any, path, dot string)
+	walk = func(node any, path, dot string) {
+		switch is := node.(type) {
+		case json.Number:
+			paths = append(paths, path)
+		case map[string]any:
+			for key, each := range is {
+				walk(each, path+dot+key, ".")
+			}
+		case []any:
+			for i, each := range is[1:] {
+				if is[0] == "list" || is[0] == "tuple" {
+					walk(each, path+dot+strconv.Itoa(i), ".")
+				}
+			}
+		}
+	}
+	walk(tree, "", "")
+	slices.Sort(paths)
+	return paths
 }
 
 func FuzzRead(f *testing.F) {

@@ -1,78 +1,100 @@
 package groups
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode/utf8"
+	"strconv"
 
 	"hamr/arrayiface"
 )
 
 // Read reads a directory that any client may have written, of a group of so many bytes.
 func Read(text []byte, size int) (*Directory, error) {
-	if !utf8.Valid(text) {
-		return nil, errors.New("its directory is not UTF-8")
-	}
-	var whole map[string]json.RawMessage
-	if err := json.Unmarshal(text, &whole); err != nil {
+	c, err := cursorOf(text)
+	if err != nil {
 		return nil, fmt.Errorf("its directory: %w", err)
 	}
-	var is int
-	if err := json.Unmarshal(whole["version"], &is); err != nil || is != version {
-		return nil, fmt.Errorf("its version is %.40s", whole["version"])
+	whole := c.fields()
+	if is := whole["version"]; is != strconv.Itoa(version) {
+		return nil, fmt.Errorf("its version is %.40s", is)
 	}
-	rows, err := readRows(whole["arrays"], whole["types"], size)
-	if err != nil {
+	d := &Directory{}
+	if d.Rows, err = readRows(whole["arrays"], whole["types"], size); err != nil {
 		return nil, err
 	}
-	d := &Directory{Rows: rows}
-	if d.Tree, err = readTree(whole["tree"], len(rows)); err != nil {
+	if d.Tree, err = readTree(whole["tree"], len(d.Rows)); err != nil {
 		return nil, err
 	}
 	if of, has := whole["metadata"]; has {
-		if err := json.Unmarshal(of, &d.Metadata); err != nil || d.Metadata == nil {
+		if d.Metadata = (&cursor{text: of}).fields(); d.Metadata == nil {
 			return nil, errors.New("its metadata of arrays are no dictionary")
 		}
 	}
 	return d, nil
 }
 
-func readRows(arrays, types json.RawMessage, size int) ([]Row, error) {
-	var names []string
-	if err := json.Unmarshal(types, &names); err != nil {
+func readTypes(text string) (types []arrayiface.ElementType, err error) {
+	c := &cursor{text: text}
+	is, err := c.array(func(int) error {
+		if c.next() != '"' {
+			return errors.New("one is no text")
+		}
+		t, err := arrayiface.ParseName(unquote(c.quoted()))
+		types = append(types, t)
+		return err
+	})
+	if err == nil && !is {
+		err = errors.New("they are no list")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("its types: %w", err)
 	}
-	elements := make([]arrayiface.ElementType, len(names))
-	for i, name := range names {
-		t, err := arrayiface.ParseName(name)
+	return types, nil
+}
+
+func readRows(arrays, names string, size int) (rows []Row, err error) {
+	types, err := readTypes(names)
+	if err != nil {
+		return nil, err
+	}
+	c := &cursor{text: arrays}
+	is, err := c.array(func(i int) error {
+		row, err := readRow(c, types, size)
 		if err != nil {
-			return nil, fmt.Errorf("its types: %w", err)
+			return fmt.Errorf("its array %d: %w", i, err)
 		}
-		elements[i] = t
+		rows = append(rows, row)
+		return nil
+	})
+	if err == nil && !is {
+		err = errors.New("its arrays are no list")
 	}
-	var table [][]int
-	if bytes.IndexByte(arrays, 'n') >= 0 { // a null, of which Go's reader makes 0
-		return nil, errors.New("its arrays have what is no number")
-	}
-	if err := json.Unmarshal(arrays, &table); err != nil {
-		return nil, fmt.Errorf("its arrays: %w", err)
-	}
-	rows := make([]Row, len(table))
-	for i, numbers := range table {
-		if len(numbers) < 2 || numbers[1] < 0 || numbers[1] >= len(elements) {
-			return nil, fmt.Errorf("its array %d has no type", i)
+	return rows, err
+}
+
+func readRow(c *cursor, types []arrayiface.ElementType, size int) (Row, error) {
+	var numbers []int
+	_, err := c.array(func(int) error {
+		n, err := strconv.Atoi(c.value())
+		if len(numbers) >= 2+arrayiface.MaxDimensions {
+			err = errors.New("it has too many dimensions")
 		}
-		layout, err := arrayiface.NewLayout(elements[numbers[1]], numbers[2:], nil)
-		if err != nil {
-			return nil, fmt.Errorf("its array %d: %w", i, err)
-		}
-		at := numbers[0]
-		if at < 0 || at > size || layout.NBytes() > size-at || at%layout.Type.Size() != 0 {
-			return nil, fmt.Errorf("its array %d of %d bytes begins at byte %d of %d", i, layout.NBytes(), at, size)
-		}
-		rows[i] = Row{at, layout}
+		numbers = append(numbers, n)
+		return err
+	})
+	if err != nil {
+		return Row{}, err
 	}
-	return rows, nil
+	if len(numbers) < 2 || numbers[1] < 0 || numbers[1] >= len(types) {
+		return Row{}, errors.New("it has no type")
+	}
+	layout, err := arrayiface.NewLayout(types[numbers[1]], numbers[2:], nil)
+	if err != nil {
+		return Row{}, err
+	}
+	at := numbers[0]
+	if at < 0 || at > size || layout.NBytes() > size-at || at%layout.Type.Size() != 0 {
+		return Row{}, fmt.Errorf("its %d bytes begin at byte %d of %d", layout.NBytes(), at, size)
+	}
+	return Row{at, layout}, nil
 }

@@ -1,8 +1,6 @@
 package groups
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -18,25 +16,19 @@ const mostOfPaths = 256 << 20
 
 // Node is a structure, an array, or another value among the arrays.
 type Node struct {
-	Array int // its number; -1 of all else
-	Value any // a text, a truth, nil, a json.Number, or a float64 that JSON does not have
+	Array int    // its number; -1 of all else
+	JSON  string // of a value; ["float","inf"] of what JSON does not have
+	Left  bool   // nobody asked for it
 	parts []*Node
 	keys  []string       // of a dictionary, one for each part
 	at    map[string]int // where the key is
 	list  bool           // a list or a tuple
-	Left  bool           // nobody asked for it
 }
 
 func (n *Node) isStructure() bool { return n.list || n.at != nil }
 
-type reader struct {
-	*json.Decoder
-	arrays int
-}
-
-func readTree(text json.RawMessage, arrays int) (*Node, error) {
-	r := reader{json.NewDecoder(bytes.NewReader(text)), arrays}
-	r.UseNumber()
+func readTree(text string, arrays int) (*Node, error) {
+	r := reader{&cursor{text: text}, arrays}
 	root, err := r.node(0)
 	if err != nil {
 		return nil, fmt.Errorf("its structure: %w", err)
@@ -47,103 +39,116 @@ func readTree(text json.RawMessage, arrays int) (*Node, error) {
 	return root, nil
 }
 
-func (r reader) node(depth int) (*Node, error) {
-	token, err := r.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch is := token.(type) {
-	case json.Number:
-		n, err := strconv.Atoi(string(is))
-		if err != nil || n < 0 || n >= r.arrays {
-			return nil, fmt.Errorf("there is no array %.40s of %d", is, r.arrays)
-		}
-		return &Node{Array: n}, nil
-	case json.Delim:
-		if depth >= mostNested {
-			return nil, fmt.Errorf("it is nested more than %d levels deep", mostNested)
-		}
-		if is == '{' {
-			return r.dictionary(depth)
-		}
-		return r.several(depth)
-	default:
-		return &Node{Array: -1, Value: token}, nil
-	}
+type reader struct {
+	*cursor
+	arrays int
 }
 
-func (r reader) dictionary(depth int) (*Node, error) {
-	made := &Node{Array: -1, at: map[string]int{}}
-	for r.More() {
-		name, err := r.Token()
-		if err != nil {
-			return nil, err
+func (r reader) node(depth int) (*Node, error) {
+	made := &Node{Array: -1}
+	switch next := r.next(); {
+	case next == '{':
+		return made, r.dictionary(made, depth)
+	case next == '[':
+		return made, r.several(made, depth)
+	case next == '-' || '0' <= next && next <= '9':
+		number := r.value()
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 0 || n >= r.arrays {
+			return nil, fmt.Errorf("there is no array %.40s of %d", number, r.arrays)
 		}
+		made.Array = n
+	default:
+		made.JSON = r.value()
+	}
+	return made, nil
+}
+
+var errNested = fmt.Errorf("it is nested more than %d levels deep", mostNested)
+
+func (r reader) dictionary(made *Node, depth int) error {
+	if made.at = map[string]int{}; depth >= mostNested {
+		return errNested
+	}
+	_, err := r.object(func(name string) error {
 		part, err := r.node(depth + 1)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		text, _ := name.(string)
-		if i, twice := made.at[text]; twice { // the last one counts, as for Python
+		if i, twice := made.at[name]; twice { // the last one counts, as for Python
 			made.parts[i] = part
-			continue
+			return nil
 		}
-		made.at[text] = len(made.parts)
-		made.keys, made.parts = append(made.keys, text), append(made.parts, part)
-	}
-	_, err := r.Token()
-	return made, err
+		made.at[name] = len(made.parts)
+		made.keys, made.parts = append(made.keys, name), append(made.parts, part)
+		return nil
+	})
+	return err
 }
 
 // several reads what an array of JSON is: a list, a tuple or a number.
-func (r reader) several(depth int) (*Node, error) {
-	kind, err := r.Token()
-	if err != nil {
-		return nil, err
-	}
-	made := &Node{Array: -1}
-	switch kind {
-	case "list", "tuple":
-		made.list = true
-		for r.More() {
-			part, err := r.node(depth + 1)
-			if err != nil {
-				return nil, err
+func (r reader) several(made *Node, depth int) error {
+	start, kind := r.at, ""
+	_, err := r.array(func(i int) error {
+		switch {
+		case i == 0 && r.next() == '"':
+			kind = unquote(r.quoted())
+			if made.list = kind == "list" || kind == "tuple"; made.list && depth >= mostNested {
+				return errNested
 			}
+		case i == 0:
+			r.value()
+		case made.list:
+			part, err := r.node(depth + 1)
 			made.parts = append(made.parts, part)
+			return err
+		default:
+			if made.JSON != "" || !isNumber(kind, r.cursor) {
+				return fmt.Errorf("there is no number of the kind %.40s", kind)
+			}
+			made.JSON = r.value()
 		}
-	case "value", "float":
-		if made.Value, err = r.number(kind); err != nil {
-			return nil, err
-		}
-	default:
-		return nil, fmt.Errorf("there is no kind %.40q", fmt.Sprint(kind))
+		return nil
+	})
+	if err == nil && !made.list && made.JSON == "" {
+		err = fmt.Errorf("there is no kind %.40q", kind)
 	}
-	if r.More() {
-		return nil, fmt.Errorf("there is more in %q than a number", kind)
+	if kind == "float" {
+		made.JSON = r.text[start:r.at]
 	}
-	_, err = r.Token()
-	return made, err
+	return err
 }
 
-func (r reader) number(kind json.Token) (any, error) {
-	token, err := r.Token()
-	if err != nil {
-		return nil, err
+// isNumber reports whether the next value is a number of a kind.
+func isNumber(kind string, c *cursor) bool {
+	next := c.next()
+	if kind == "value" {
+		return next == '-' || '0' <= next && next <= '9'
 	}
-	if n, is := token.(json.Number); is && kind == "value" {
-		return n, nil
+	if kind != "float" || next != '"' {
+		return false
 	}
-	if text, is := token.(string); is && kind == "float" {
-		return strconv.ParseFloat(text, 64)
-	}
-	return nil, fmt.Errorf("%.40q is no number", fmt.Sprint(token))
+	at := *c
+	_, err := strconv.ParseFloat(unquote(at.quoted()), 64)
+	return err == nil
 }
 
 // Leaf is an array or another value, and its path.
 type Leaf struct {
 	Path string
 	*Node
+}
+
+// Values is an object of what is no array, by path.
+func Values(leaves []Leaf) []byte {
+	text := []byte{'{'}
+	for i, leaf := range leaves {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(append(quote(text, leaf.Path), ':'), leaf.JSON...)
+	}
+	return append(text, '}')
 }
 
 // Leaves returns what is asked for, in order: all of it where only is nil. It marks the rest as left.

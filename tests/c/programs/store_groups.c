@@ -94,7 +94,7 @@ static void groups(const char *path) {
     OK(hamr_store_get_group(store, &id, NULL, 0, -1, &group));
     found = hamr_store_group_items(group, &n);
     TRUE(n == 4 && strcmp(found[0].path, "layers.0.weight") == 0 && strcmp(found[2].path, "") == 0);
-    TRUE(strcmp(found[0].metadata, "{\"scale\":2}") == 0 && !found[1].metadata);
+    TRUE(strcmp(found[0].metadata, "{\"scale\": 2}") == 0 && !found[1].metadata);
     TRUE(first_of(found[0].buffer) == 0.5 && hamr_data(found[0].buffer) == hamr_data(found[2].buffer));
     TRUE(hamr_size(found[3].buffer) == 0 && hamr_info_of(found[3].buffer)->element == HAMR_INT16);
     TRUE(hamr_store_group_find(group, "bias") == &found[1] && hamr_size(found[1].buffer) == 3 &&
