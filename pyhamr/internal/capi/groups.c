@@ -136,15 +136,33 @@ static void end_group(hamr_store_group *group) {
     for (int64_t i = 0; i < group->count; i++) capi_release(group->items[i].buffer);
     capi_release(group->whole);
     free(group->items);
+    free(group->sorted);
     free(group->parts);
     object_free(group);
+}
+
+/* Paths may have NUL within. */
+static int compare_texts(const hamr_store_text *a, const hamr_store_text *b) {
+    int64_t both = a->bytes < b->bytes ? a->bytes : b->bytes;
+    int order = both ? memcmp(a->text, b->text, (size_t)both) : 0;
+    return order ? order : (a->bytes > b->bytes) - (a->bytes < b->bytes);
+}
+
+/* Of one path the first array comes first. */
+static int compare_parts(const void *a, const void *b) {
+    const hamr_store_part *one = *(const hamr_store_part *const *)a, *other = *(const hamr_store_part *const *)b;
+    int order = compare_texts(&one->path, &other->path);
+    return order ? order : (one > other) - (one < other);
 }
 
 /* Makes a group's arrays of what Go has told. After an error those that were made are in it. */
 static hamr_status make_items(hamr_store_group *group) {
     const hamr_store_parts *parts = group->parts;
     group->items = room_for(parts->count, sizeof *group->items);
-    if (!group->items) return HAMR_ERROR_MEMORY;
+    group->sorted = group->items ? room_for(parts->count, sizeof *group->sorted) : NULL;
+    if (!group->sorted) return HAMR_ERROR_MEMORY;
+    for (int64_t i = 0; i < parts->count; i++) group->sorted[i] = &parts->parts[i];
+    qsort(group->sorted, (size_t)parts->count, sizeof *group->sorted, compare_parts);
     for (; group->count < parts->count; group->count++) {
         const hamr_store_part *part = &parts->parts[group->count];
         hamr_group_item *item = &group->items[group->count];
@@ -193,13 +211,20 @@ const hamr_group_item *capi_store_group_items(const hamr_store_group *group, int
 
 const hamr_group_item *capi_store_group_find(const hamr_store_group *group, const char *path) {
     if (object_check(group, GROUP, "group")) return NULL;
-    size_t bytes = path ? strlen(path) : 0;
-    for (int64_t i = 0; path && i < group->count; i++) {
-        const hamr_store_text *its = &group->parts->parts[i].path;
-        if ((size_t)its->bytes == bytes && memcmp(group->items[i].path, path, bytes) == 0) return &group->items[i];
+    if (!path) {
+        fail(HAMR_ERROR_VALUE, "path is NULL: accepted is that of an array");
+        return NULL;
     }
-    if (path) fail(HAMR_ERROR_NOT_FOUND, "the group has no array \"%.80s\"", path);
-    else fail(HAMR_ERROR_VALUE, "path is NULL: accepted is that of an array");
+    hamr_store_text wanted = text_of(path);
+    int64_t low = 0, high = group->count;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (compare_texts(&group->sorted[middle]->path, &wanted) < 0) low = middle + 1;
+        else high = middle;
+    }
+    if (low < group->count && compare_texts(&group->sorted[low]->path, &wanted) == 0)
+        return &group->items[group->sorted[low] - group->parts->parts];
+    fail(HAMR_ERROR_NOT_FOUND, "the group has no array \"%.80s\"", path);
     return NULL;
 }
 

@@ -86,6 +86,7 @@ struct hamr_store_group {
     Head head;
     hamr_buffer *whole; /* which has the lease */
     hamr_group_item *items;
+    const struct hamr_store_part **sorted; /* by path */
     int64_t count;
     struct hamr_store_parts *parts; /* the texts */
 };
