@@ -150,6 +150,15 @@ func TestArraysOfOneMemoryAreStoredOnce(t *testing.T) {
 	assert.Equal(t, found["at"].Address(), found["bt"].Address())
 	assert.Equal(t, bytesIn(t, r, turned), bytesIn(t, r, found["bt"]))
 
+	// They begin at one address and have as many bytes, which are not the same.
+	first, err := a.Slice(0, 0, 32, 1)
+	require.NoError(t, err)
+	other, err := a.Slice(0, 0, 64, 2)
+	require.NoError(t, err)
+	plan, err := planOf([]GroupArray{{Path: "first", Array: first}, {Path: "other", Array: other}})
+	require.NoError(t, err)
+	assert.Len(t, plan.sources, 2)
+
 	// A view of an array keeps the lease.
 	view, err := found["b"].Index(0, 3)
 	require.NoError(t, err)
@@ -192,7 +201,7 @@ func TestGroupsThatAreRefusedLeaveNothing(t *testing.T) {
 		{NewGroup{Description: host, Name: strings.Repeat("n", 300)}, "name is "},
 		{of(GroupArray{Path: "a", Array: beside(0)}), "host"},
 		{of(GroupArray{Path: "a", Array: beside(0)}, GroupArray{Path: "b", Array: beside(1)},
-			GroupArray{Path: "c", Array: beside(2)}), "address space"},
+			GroupArray{Path: "c", Array: beside(2)}, GroupArray{Path: "d", Array: beside(3)}), "arrays is "},
 	} {
 		_, err := c.PutGroup(background, bad.group)
 		require.ErrorContains(t, err, bad.says, bad.says)
@@ -250,7 +259,7 @@ func TestGroupsThatCannotBeReadLeaveNoLease(t *testing.T) {
 	for _, facts := range []groups.Facts{
 		{At: 17, Bytes: len(directory)}, {At: -1, Bytes: 3}, {At: 16, Bytes: -1}, {At: 16, Bytes: len(directory) + 1},
 		{At: size + 1, Bytes: 0}, {At: math.MaxInt, Bytes: math.MaxInt}, {At: 16, Bytes: math.MinInt}, {At: 0, Bytes: 16},
-		{At: size, Bytes: 0}, {At: 16, Bytes: 20},
+		{At: size, Bytes: 0}, {At: 16, Bytes: 20}, {At: 16, Bytes: 1 << 50},
 	} {
 		for _, only := range [][]string{nil, {"a"}} {
 			_, err := c.GetGroup(background, putTold(t, c, facts, 16, directory), GroupOptions{Only: only})
