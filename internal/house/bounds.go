@@ -12,7 +12,7 @@ const (
 	mostWays                     = 214
 	mostReplies, goalReplies     = 0, 0
 	mostCrossing, goalCrossing   = 24195, 18000
-	mostProduct, goalProduct     = 121502, 93000
+	mostProduct, goalProduct     = 121855, 93000
 	mostLong, goalLong           = 0, 0
 	mostLongFiles, goalLongFiles = 7, 0
 )

@@ -357,7 +357,7 @@ def test_the_parts_are_small():
     assert sizes[""] < 374_000
     # Of which the store's are 35_000, shares' 22_000, pools' of libraries 7_000, pygpu's 6_000 and
     # libraries' loops 5_000, scattered blocks' 30_000.
-    assert sizes["_benchmark"] < 263_000
+    assert sizes["_benchmark"] < 279_000
     headers = [p.relative_to(PACKAGE).parts[0] for p in PACKAGE.rglob("*.h*")]
     assert set(headers) == {"include"}  # test_headers.py names them
     extra = {p.suffix for p in PACKAGE.rglob("*") if p.is_file()} - {
