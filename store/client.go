@@ -41,7 +41,9 @@ type Client struct {
 	releases []release
 	forgets  []ID
 	aborts   []ID
-	deletes  []ID // what was sealed when nobody waited for it any more
+	deletes  []ID            // what was sealed when nobody waited for it any more
+	unnamed  []ID            // what goes unless it has a name
+	replaces map[ID]struct{} // by what a name was to be replaced, and perhaps was
 	flushing bool
 	joining  bool // a goroutine looks for a server
 	closed   bool
@@ -106,7 +108,8 @@ func (c *Client) encodeNotes(e *protocol.Encoder) {
 		c.releases = append(c.releases[:0], c.releases[n:]...)
 	}
 	c.aborts = c.line.Order(e, protocol.OpAbort, c.aborts)
-	c.deletes = c.line.Order(e, protocol.OpDelete, c.deletes)
+	c.deletes = c.line.Order(e, protocol.OpDelete, c.deletes, 0)
+	c.unnamed = c.line.Order(e, protocol.OpDelete, c.unnamed, protocol.DeletesUnnamed)
 	if n := min(len(c.forgets), 1000); n > 0 {
 		at := e.Begin(protocol.OpForget, 0, 0)
 		e.U32(uint32(n))

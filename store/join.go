@@ -149,7 +149,7 @@ func (c *Client) isTold() bool {
 // forgetTold begins a session of which the server knows nothing yet. The turn is the caller's.
 func (c *Client) forgetTold() {
 	c.mu.Lock()
-	c.releases, c.forgets, c.aborts, c.deletes = nil, nil, nil, nil
+	c.releases, c.forgets, c.aborts, c.deletes, c.unnamed = nil, nil, nil, nil, nil
 	for _, h := range c.held {
 		h.untold = errUntold
 	}

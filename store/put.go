@@ -125,7 +125,7 @@ func (c *Client) putAll(ctx context.Context, puts []*putting) (err error) {
 		}
 	}
 	return c.askEach(ctx, puts, func(p *putting) (asking.Call, bool, error) {
-		return naming(p.name, p.id(), false), p.name != "", nil
+		return naming(p.name, p.id(), 0), p.name != "", nil
 	}, func(*putting) {})
 }
 

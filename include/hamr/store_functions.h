@@ -156,7 +156,19 @@ typedef struct hamr_store_functions {
     hamr_error *(*watch_objects)(uint32_t how, uint64_t session, uint64_t *token);
     /* *events stays NULL where there is none within so many milliseconds. */
     hamr_error *(*next_events)(uint32_t how, uint64_t token, int64_t milliseconds, hamr_store_events **events);
-    void (*end_events)(uint64_t token);
+    void (*end_events)(uint64_t token); /* or a watch of a name */
+    /* Gives a name in place of the object that had it, which is deleted. lasting: the object, of a session, stays. */
+    hamr_error *(*replace)(uint32_t how, uint64_t session, hamr_store_text name, const hamr_store_id *id,
+                           int32_t lasting);
+    /* The object that has a name, when it is another one than known. */
+    hamr_error *(*wait_name)(uint32_t how, uint64_t session, hamr_store_text name, const hamr_store_id *known,
+                             int64_t milliseconds, hamr_store_id *id);
+    hamr_error *(*watch_name)(uint32_t how, uint64_t session, hamr_store_text name, uint64_t *token);
+    /* HAMR_ERROR_TIMEOUT where there is none within so many milliseconds. */
+    hamr_error *(*next_name)(uint32_t how, uint64_t token, const hamr_store_id *known, int64_t milliseconds,
+                             hamr_store_id *id);
+    /* A descriptor to close, which can be read from when next_name does not wait. */
+    hamr_error *(*name_descriptor)(uint64_t token, const hamr_store_id *known, int32_t *descriptor);
 } hamr_store_functions;
 
 #endif

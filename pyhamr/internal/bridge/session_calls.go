@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"hamr/backends"
@@ -156,10 +157,22 @@ func WatchObjects(a Asking, token *uint64) error {
 	})
 }
 
+func watchOf[W io.Closer](token uint64) (w W, err error) {
+	found, err := storeWatches.get(token)
+	if err != nil {
+		return w, err
+	}
+	w, ok := found.(W)
+	if !ok {
+		err = store.ErrClosed
+	}
+	return w, err
+}
+
 // NextEvents gives out the events since the last call, unless there is none within so many milliseconds.
 func NextEvents(how uint32, token uint64, milliseconds int64, give func([]store.Event)) (err error) {
 	defer Guard(&err)
-	w, err := storeWatches.get(token)
+	w, err := watchOf[*store.Watch](token)
 	if err != nil {
 		return err
 	}

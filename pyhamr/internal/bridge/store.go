@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"io"
 	"math"
 	"time"
 	"unsafe"
@@ -16,7 +17,7 @@ var (
 	storeServers = newNumbered[*store.Server](storeClosed)
 	storeClients = newNumbered[*store.Client](storeClosed)
 	storeObjects = newNumbered[*storeObject](storeClosed)
-	storeWatches = newNumbered[*store.Watch](storeClosed)
+	storeWatches = newNumbered[io.Closer](storeClosed) // *store.Watch and *store.NameWatch
 )
 
 // RecordedDescriptors is the address of store's variable of that name, which never moves.

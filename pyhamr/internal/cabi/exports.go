@@ -874,3 +874,31 @@ func hamrNextEvents(how C.uint32_t, token C.uint64_t, milliseconds C.int64_t, ev
 func hamrEndEvents(token C.uint64_t) {
 	bridge.EndEvents(uint64(token))
 }
+
+//export hamrReplace
+func hamrReplace(how C.uint32_t, session C.uint64_t, name C.hamr_store_text, id *C.constant_id, lasting C.int32_t) *C.hamr_error {
+	given0 := text(name)
+	given1 := object(id)
+	given2 := lasting != 0
+	return failure(asking(how, session).Change(func(ctx context.Context, c *store.Client) error { return c.Replace(ctx, given0, given1, given2) }))
+}
+
+//export hamrWaitName
+func hamrWaitName(how C.uint32_t, session C.uint64_t, name C.hamr_store_text, known *C.constant_id, milliseconds C.int64_t, id *C.hamr_store_id) *C.hamr_error {
+	return failure(bridge.WaitName(asking(how, session), text(name), object(known), int64(milliseconds), setObject(id)))
+}
+
+//export hamrWatchName
+func hamrWatchName(how C.uint32_t, session C.uint64_t, name C.hamr_store_text, token *C.uint64_t) *C.hamr_error {
+	return failure(bridge.WatchName(asking(how, session), text(name), number(token)))
+}
+
+//export hamrNextName
+func hamrNextName(how C.uint32_t, token C.uint64_t, known *C.constant_id, milliseconds C.int64_t, id *C.hamr_store_id) *C.hamr_error {
+	return failure(bridge.NextName(uint32(how), uint64(token), object(known), int64(milliseconds), setObject(id)))
+}
+
+//export hamrNameDescriptor
+func hamrNameDescriptor(token C.uint64_t, known *C.constant_id, descriptor *C.int32_t) *C.hamr_error {
+	return failure(bridge.NameDescriptor(uint64(token), object(known), flag(descriptor)))
+}

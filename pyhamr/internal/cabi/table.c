@@ -37,6 +37,11 @@ static const hamr_store_functions store = {
     .watch_objects = hamrWatchObjects,
     .next_events = hamrNextEvents,
     .end_events = hamrEndEvents,
+    .replace = hamrReplace,
+    .wait_name = hamrWaitName,
+    .watch_name = hamrWatchName,
+    .next_name = hamrNextName,
+    .name_descriptor = hamrNameDescriptor,
 };
 
 hamr_functions hamr_own_functions = {

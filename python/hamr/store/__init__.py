@@ -27,6 +27,7 @@ from .groups import Group
 from .ids import ObjectID
 from .opening import opened as _opened  # noqa: F401 -- pickles name it
 from .server import Server
+from .watch import Watch
 
 __all__ = [
     "Builder",
@@ -46,6 +47,7 @@ __all__ = [
     "StoreLost",
     "StoreRefused",
     "StoreTimeout",
+    "Watch",
     "connect",
 ]
 

@@ -97,6 +97,19 @@ def name_of_object(value: Any) -> str:
     return name
 
 
+def lasting_of(name: str | None, replace: Any, session: Any) -> bool | None:
+    """None for an object that replaces none; else whether it stays when its session ends.
+
+    One that replaces another ends with the session until it has the name: if its maker dies before,
+    it is gone.
+    """
+    if not flag_of("replace", replace):
+        return None
+    if name is None:
+        raise TypeError("replace is True: accepted is that with name=")
+    return not flag_of("session", session)
+
+
 def path_of(name: str, value: Any) -> str:
     """A path as text; "" for None."""
     if value is None:

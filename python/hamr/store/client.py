@@ -15,6 +15,7 @@ from .._buffer.pointers import dimensions_of
 from .arguments import (
     elements_of,
     flag_of,
+    lasting_of,
     metadata_of,
     name_of_object,
     place_of,
@@ -32,6 +33,7 @@ from .leases import Connection, Lease
 from .name_order import in_either_order
 from .patience import found_within, is_over, milliseconds_of, seconds_until, until_of
 from .several import Several, list_of
+from .watch import Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,27 +159,33 @@ class Client(Grouping, Several):
         pinned: bool = False,
         separate: bool = False,
         session: bool = False,
+        replace: bool = False,
     ) -> ObjectID:
         """Copy an array into a new object, seal it, and return its id.
 
         ``array`` is anything that ``hamr.buffer`` accepts. Without ``allocator`` and ``device`` the
         object is where the array is: on its device, if that can share memory, else on the host.
+        NameTaken if another object has the ``name``. With ``replace`` the new object takes it, as
+        by the method ``replace``; if that fails, the old one still has it, and the new one is gone.
         """
-        flags = _native.store_flags(evictable, pinned, separate, session)
+        lasting = None if replace is False else lasting_of(name, replace, session)
+        bound = session if lasting is None else True
+        flags = _native.store_flags(evictable, pinned, separate, bound)
         text = None if metadata is None else metadata_of(metadata)
         name = None if name is None else name_of_object(name)
         source = elements_of(array)
         place = place_or_beside(allocator, device)
-        return self._taken(_native.store_put(self._session(), source, *place, flags, text), name)
+        made = _native.store_put(self._session(), source, *place, flags, text)
+        return self._taken(made, name, lasting)
 
-    def _named(self, id: ObjectID, name: str) -> None:
-        _native.store_put_name(self._connected(), name, id, False)
-
-    def _taken(self, made: _native.Owned, name: str | None) -> ObjectID:
+    def _taken(self, made: _native.Owned, name: str | None, lasting: bool | None) -> ObjectID:
         """An object's id, with its name. Unless the id is taken, the object is deleted again."""
         if name is not None:
             try:
-                self._named(made.id, name)
+                if lasting is None:
+                    _native.store_put_name(self._connected(), name, made.id, False)
+                else:
+                    _native.store_replace(self._connected(), name, made.id, lasting)
             except BaseException:
                 made._end()  # at once: a traceback may keep it
                 raise
@@ -240,11 +248,32 @@ class Client(Grouping, Several):
     def put_name(self, name: str, id: str, replace: bool = False) -> None:
         """Give an object a name. NameTaken if another object has it, unless ``replace`` is true.
 
+        The object that had the name stays, without it; the method ``replace`` deletes that.
         The order of arguments is that of Go, C and C++. The other order, the id first, is
         deprecated.
         """
         id, name, replace = id_of(id), name_of_object(name), flag_of("replace", replace)
         _native.store_put_name(self._connected(), name, id, replace)
+
+    def replace(self, name: str, id: str, lasting: bool = False) -> None:
+        """Give a sealed object a name, and delete the object that had it, in one step.
+
+        Nobody finds the old object any more, and its memory goes with its last lease. It stays if
+        it has other names or is not sealed. ``lasting`` ends what ``session=True`` began: the
+        object stays when the session ends. After an exception nothing was done, unless the call was
+        interrupted or the server was lost, which may have done it before.
+        """
+        id, name, lasting = id_of(id), name_of_object(name), flag_of("lasting", lasting)
+        _native.store_replace(self._connected(), name, id, lasting)
+
+    def watch(self, name: str) -> Watch:
+        """The ids of the objects that have a name: first the present one, then each new one.
+
+        The Watch is an iterator that waits, for loops and for ``async for``. Close it in the end. It
+        waits where no object has the name. When the server has ended it looks for a new one for a
+        second, and raises StoreLost then. It can be asked again afterwards.
+        """
+        return Watch(self, name_of_object(name))
 
     def get_name(self, name: str, wait: bool = False, timeout: float | None = None) -> ObjectID:
         """The id of the object with a name; ObjectNotFound without one. ``wait`` waits for one.

@@ -6,7 +6,7 @@ import hamr._native as _native
 
 from .._base.element import element_of
 from .._buffer.buffers import Buffer
-from .arguments import flag_of, metadata_of, name_of_object, place_of, timeout_of
+from .arguments import flag_of, lasting_of, metadata_of, name_of_object, place_of, timeout_of
 from .builder import Builder
 from .group_plan import Plan
 from .groups import Group, paths_of, read
@@ -47,6 +47,7 @@ class Grouping:
         evictable: bool = False,
         pinned: bool = False,
         session: bool = False,
+        replace: bool = False,
     ) -> ObjectID:
         """Copy many arrays into one new object, a group, seal it, and return its id.
 
@@ -60,14 +61,15 @@ class Grouping:
         stored once, such as weights that layers share. TypeError for anything else in the
         structure, with its path.
         """
-        flags = _native.store_flags(evictable, pinned, True, session)
-        name = None if name is None else name_of_object(name)
+        lasting = lasting_of(name, replace, session)
+        flags = _native.store_flags(evictable, pinned, True, session if lasting is None else True)
+        naming = None if name is None else name_of_object(name), lasting
         if metadata is not None:
             metadata_of(metadata)
         plan = Plan(arrays, array_metadata)
         beside = allocator is None and device is None
         place = plan.place() if beside else place_of(allocator, device)
-        return self._put_plan(plan, place, flags, plan.metadata(metadata), name)
+        return self._put_plan(plan, place, flags, plan.metadata(metadata), naming)
 
     def _put_plan(
         self,
@@ -75,7 +77,7 @@ class Grouping:
         place: tuple[int, int],
         flags: int,
         metadata: Any,
-        name: str | None,
+        naming: tuple[str | None, bool | None],
         told: Callable[[int], object] | None = None,
     ) -> ObjectID:
         what = (plan.nbytes,), element_of("uint8"), *place, flags, metadata_of(metadata)
@@ -88,7 +90,7 @@ class Grouping:
             builder._given_up()
             raise
         del lease, made
-        return self._taken(builder._seal(), name)  # type: ignore[no-any-return]
+        return self._taken(builder._seal(), *naming)  # type: ignore[no-any-return]
 
     def load_group(
         self,
@@ -103,6 +105,7 @@ class Grouping:
         evictable: bool = False,
         pinned: bool = False,
         session: bool = False,
+        replace: bool = False,
     ) -> ObjectID:
         """Put the arrays of a safetensors file, or of a folder's files, as one group.
 
@@ -122,9 +125,10 @@ class Grouping:
         """
         from .files import arrays_of, bar_of
 
-        flags = _native.store_flags(evictable, pinned, True, session)
+        lasting = lasting_of(name, replace, session)
+        flags = _native.store_flags(evictable, pinned, True, session if lasting is None else True)
         wanted = paths_of(only)
-        name = None if name is None else name_of_object(name)
+        naming = None if name is None else name_of_object(name), lasting
         if metadata is not None:
             metadata_of(metadata)
         place = place_of(allocator, device)
@@ -135,9 +139,9 @@ class Grouping:
         what = plan.metadata(says or None if metadata is None else metadata)
         bar = bar_of(plan.copied, str(path)) if shows else None
         if bar is None:
-            return self._put_plan(plan, place, flags, what, name)
+            return self._put_plan(plan, place, flags, what, naming)
         with bar:
-            return self._put_plan(plan, place, flags, what, name, bar.update)
+            return self._put_plan(plan, place, flags, what, naming, bar.update)
 
     def get_group(
         self,

@@ -140,18 +140,16 @@ func (l *Line) SendNotes() {
 	}
 }
 
-// Order appends a request about each of some ids, whose reply nobody waits for. It returns the ids for which it has to
+// Order appends a request about each of some ids, whose reply nobody waits for; how are its other fields. It returns the ids for which it has to
 // wait for replies first.
-func (l *Line) Order(e *protocol.Encoder, operation uint16, ids []protocol.ID) (rest []protocol.ID) {
+func (l *Line) Order(e *protocol.Encoder, operation uint16, ids []protocol.ID, how ...uint8) (rest []protocol.ID) {
 	n := min(len(ids), max(mostAbandoned-l.owed, 0))
 	for _, id := range ids[:n] {
 		l.request++
 		l.owe(l.request, Call{Operation: operation})
 		at := e.Begin(operation, 0, l.request)
 		e.ID(id)
-		if operation == protocol.OpDelete {
-			e.Flag(false)
-		}
+		e.Bytes = append(e.Bytes, how...)
 		e.End(at)
 	}
 	return append(ids[:0], ids[n:]...)

@@ -53,6 +53,7 @@ type Entry struct {
 	Fact
 	Key              string
 	Object           *subject // nil of a dropped name
+	with             *Entry   // that is written as a part of it, so that both hold or neither
 	at               int64    // in the file, -1 before it is written
 	inFile, ofObject chain.Neighbours[Entry]
 }
@@ -147,13 +148,31 @@ func (f *Fact) Bytes() int64 { return int64(protocol.HeaderBytes + len(f.Payload
 
 // Note writes a new fact down, at once.
 func (b *Book) Note(operation uint16, payload []byte) {
-	key, id, ok := SubjectOf(operation, payload)
-	if !ok {
-		return
+	if b.new(Fact{0, operation, slices.Clone(payload)}) != nil {
+		_ = b.Flush() // what is still pending then, the next call writes
+		b.Tidy()
 	}
-	b.enter(&Entry{Fact: Fact{b.Now(), operation, slices.Clone(payload)}, Key: key}, id)
-	_ = b.Flush() // what is still pending then, the next call writes
+}
+
+// NoteBoth is Note of two facts. Whoever reads the book finds both, or neither.
+func (b *Book) NoteBoth(first, second Fact) {
+	k := b.new(first)
+	//mutate:remove a server that ends may have written one of two facts down
+	k.with = b.new(second)
+	_ = b.Flush()
 	b.Tidy()
+}
+
+// new keeps a fact of now; nil for what is none.
+func (b *Book) new(f Fact) *Entry {
+	key, id, ok := SubjectOf(f.Operation, f.Payload)
+	if !ok {
+		return nil
+	}
+	f.When = b.Now()
+	k := &Entry{Fact: f, Key: key}
+	b.enter(k, id)
+	return k
 }
 
 // Learn takes another server's facts that are newer than those here, and before some time. They are written.
@@ -366,6 +385,25 @@ func (b *Book) ObjectOf(f *Fact) (id protocol.ID, ok bool) {
 		}
 	}
 	return id, true
+}
+
+// Replaced returns an object that is not there and goes when another one replaces it under a name: it has no other.
+func (b *Book) Replaced(name string) (id protocol.ID) {
+	key := NameKey(name)
+	f := b.Facts[key]
+	if f == nil || f.Object == nil || f.Object.There {
+		return id
+	}
+	its, ok := b.ObjectOf(&f.Fact)
+	if !ok {
+		return id
+	}
+	for k := f.Object.Facts.Oldest; k != nil; k = k.ofObject.Newer {
+		if _, holds := b.ObjectOf(&k.Fact); holds && k.Key != key {
+			return id
+		}
+	}
+	return its
 }
 
 // Expected returns the object that has a name, where some client may still tell of it.

@@ -123,8 +123,15 @@ func (b *File) move(from *chain.Chain[Entry], bytes int) error {
 	b.out.Bytes = b.out.Bytes[:0]
 	n := 0
 	for k := from.Oldest; k != nil && len(b.out.Bytes) < bytes; k = k.inFile.Newer {
+		at := len(b.out.Bytes)
 		k.Encode(&b.out)
 		n++
+		if k.with != nil && k.with == k.inFile.Newer { // else that was forgotten
+			k = k.with
+			k.Encode(&b.out)
+			n++
+			b.out.End(at)
+		}
 	}
 	if n == 0 {
 		return nil
@@ -136,7 +143,7 @@ func (b *File) move(from *chain.Chain[Entry], bytes int) error {
 	for range n {
 		k := from.Oldest
 		from.Remove(k)
-		k.at = b.End
+		k.at, k.with = b.End, nil
 		b.End += k.Bytes()
 		b.written.Push(k)
 	}
@@ -224,14 +231,37 @@ func Read(number int, at int64, buffer []byte) (list []Told, next int64, err err
 		if err != nil { // of the last one the writer may have written a part
 			break
 		}
-		key, id, ok := SubjectOf(f.Operation, f.Payload)
-		t := Told{id: id}
-		if ok {
-			t.Entry = &Entry{Fact: Fact{f.Request, f.Operation, slices.Clone(f.Payload)}, Key: key}
+		if second, ok := second(f); ok {
+			f.Payload = f.Payload[:len(f.Payload)-protocol.HeaderBytes-len(second.Payload)]
+			list = append(list, told(f), told(second))
+		} else {
+			list = append(list, told(f))
 		}
-		list = append(list, t)
 		at += int64(len(rest) - len(after))
 		rest = after
 	}
 	return list, at, nil
+}
+
+func told(f protocol.Frame) Told {
+	key, id, ok := SubjectOf(f.Operation, f.Payload)
+	t := Told{id: id}
+	if ok {
+		t.Entry = &Entry{Fact: Fact{f.Request, f.Operation, slices.Clone(f.Payload)}, Key: key}
+	}
+	return t
+}
+
+// second returns the entry that is a part of another one, if there is one: of a name, behind the fields.
+func second(f protocol.Frame) (other protocol.Frame, ok bool) {
+	if f.Operation != protocol.OpPutName {
+		return other, false
+	}
+	d := protocol.Decoder{Rest: f.Payload}
+	_, _, _ = d.Name(), d.ID(), d.Flag()
+	if d.Broken != "" || len(d.Rest) == 0 {
+		return other, false
+	}
+	other, rest, err := protocol.NextFrame(d.Rest)
+	return other, err == nil && len(rest) == 0
 }

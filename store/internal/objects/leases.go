@@ -67,15 +67,16 @@ func (t *Table) Release(s *Session, id protocol.ID, n int64) {
 }
 
 // Remove deletes an object: nobody finds it any more, and its memory goes with the last lease.
-func (t *Table) Remove(o *Object, force bool, why protocol.EventKind) {
+func (t *Table) Remove(o *Object, force bool, why protocol.EventKind) { t.remove(o, force, why, true) }
+
+func (t *Table) remove(o *Object, force bool, why protocol.EventKind, note bool) {
 	if !o.Deleted {
 		if o.Owner != nil {
 			delete(o.Owner.unsealed, o)
 			o.Owner = nil
 		}
 		if o.Bound != nil {
-			delete(o.Bound.bound, o)
-			o.Bound = nil
+			o.Bound.Unbind(o)
 		}
 		t.bytes -= o.TableBytes()
 		names := o.names
@@ -85,7 +86,8 @@ func (t *Table) Remove(o *Object, force bool, why protocol.EventKind) {
 		t.dropNames(names)
 		t.Book.Went(o.ID)
 		// Clients that have it, or may have it, must not tell another server of it.
-		if why == protocol.Deleted && (o.Leases > 0 || o.Learned || names.Count > 0) {
+		if !note { // it was
+		} else if why == protocol.Deleted && (o.Leases > 0 || o.Learned || names.Count > 0) {
 			t.NoteOf(protocol.OpDelete, o.ID, force)
 		} else if names.Count > 0 {
 			//mutate:remove names of what was evicted come back with it

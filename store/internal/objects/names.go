@@ -3,6 +3,7 @@ package objects
 import (
 	"runtime"
 
+	"hamr/store/internal/book"
 	"hamr/store/internal/chain"
 	"hamr/store/internal/protocol"
 	"hamr/store/internal/wire"
@@ -31,7 +32,7 @@ func (t *Table) Name(o *Object, name string) {
 	o.named += nameBytes(name)
 	t.bytes += nameBytes(name)
 	t.Watch.Tell(protocol.Event{Kind: protocol.Named, ID: o.ID, Name: name})
-	t.Watch.Named(name)
+	t.Watch.Named(name, o.ID)
 }
 
 // Unname takes a name away from its object.
@@ -52,6 +53,48 @@ func (t *Table) Note(operation uint16, payload []byte) {
 	}
 	//mutate:remove what was asked of an object is not written down
 	t.Book.Note(operation, payload)
+	wire.Crash("server-noted")
+}
+
+// Rename gives an object a name in place of that which had it, if any. With deletes that one is deleted, unless it has
+// other names or is not sealed: its maker still writes to it. It is written down first: who is told of the new one must
+// not find the old one by another server.
+func (t *Table) Rename(name string, had *Name, o *Object, deletes bool) {
+	var old *Object
+	gone := protocol.ID{}
+	switch {
+	case !deletes:
+	case had == nil:
+		gone = t.Book.Replaced(name) // which no client has told of yet
+	case had.Object.Sealed && had.Object.names.Count == 1:
+		old, gone = had.Object, had.Object.ID
+	}
+	t.NoteNamed(name, o.ID, gone)
+	if had != nil {
+		t.Unname(had)
+	}
+	t.Name(o, name)
+	if old != nil {
+		t.remove(old, false, protocol.Deleted, false)
+	}
+}
+
+// NoteNamed writes down that an object has a name and, unless gone is zero, that another one was deleted: both or
+// nothing.
+func (t *Table) NoteNamed(name string, id, gone protocol.ID) {
+	var e protocol.Encoder
+	e.Text(name)
+	e.ID(id)
+	e.Flag(true)
+	if gone == (protocol.ID{}) {
+		t.Note(protocol.OpPutName, e.Bytes)
+		return
+	}
+	var deleted protocol.Encoder
+	deleted.ID(gone)
+	deleted.Flag(false)
+	t.Book.NoteBoth(book.Fact{Operation: protocol.OpPutName, Payload: e.Bytes},
+		book.Fact{Operation: protocol.OpDelete, Payload: deleted.Bytes})
 	wire.Crash("server-noted")
 }
 

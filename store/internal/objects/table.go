@@ -88,6 +88,14 @@ func (s *Session) Bind(o *Object) {
 	}
 }
 
+// Unbind has an object stay that would end with the session.
+func (s *Session) Unbind(o *Object) {
+	if o.Bound == s {
+		delete(s.bound, o)
+		o.Bound = nil
+	}
+}
+
 // Mark sets one of an object's marks.
 func (o *Object) Mark(what uint8, on bool) {
 	if what == protocol.MarkPinned {
@@ -97,6 +105,9 @@ func (o *Object) Mark(what uint8, on bool) {
 	}
 	o.update()
 }
+
+// HasName reports whether the object has any name.
+func (o *Object) HasName() bool { return o.names.Count > 0 }
 
 // EachName calls f with the object's names, from the one that it has had for the longest time on, until f returns
 // false.

@@ -47,6 +47,29 @@ const (
 	opAfterLast
 )
 
+// What OpPutName does beside giving the name.
+const (
+	NameReplaces uint8 = 1 << iota // another object may have it
+	NameDeletes                    // that object is deleted, unless it has other names; with NameReplaces
+	NameLasts                      // the named object does not end with its session any more
+	allOfNaming  = NameReplaces | NameDeletes | NameLasts
+)
+
+// Naming reads what OpPutName is to do.
+func (d *Decoder) Naming() uint8 {
+	flags := d.U8()
+	if flags&^allOfNaming != 0 || flags&(NameReplaces|NameDeletes) == NameDeletes {
+		d.Fail("flags of a name %#x", flags)
+	}
+	return flags
+}
+
+// How OpDelete deletes.
+const (
+	DeletesByForce uint8 = 1 + iota
+	DeletesUnnamed       // nothing where the object has a name
+)
+
 // What OpMark changes.
 const (
 	MarkPinned uint8 = iota

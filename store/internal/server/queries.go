@@ -13,35 +13,37 @@ import (
 )
 
 func (c *conversation) putName(d *protocol.Decoder, _ *protocol.Encoder) error {
-	payload := d.Rest
-	name, id, replace := d.Name(), d.ID(), d.Flag()
+	name, id, flags := d.Name(), d.ID(), d.Naming()
+	replaces, deletes := flags&protocol.NameReplaces != 0, flags&protocol.NameDeletes != 0
 	table := c.server.table
 	o, err := found(d, id, table.Find)
 	if err != nil {
 		return err
+	}
+	if deletes && !o.Sealed {
+		return &protocol.NotSealedError{ID: id}
 	}
 	had := table.Named(name)
 	switch {
 	case had != nil && had.Object == o:
 		// An earlier server may have given it to another object, which no client has told of yet.
 		//mutate:remove a name that an object is given again is not written down
-		table.Note(protocol.OpPutName, payload)
-		return nil
-	case had != nil && !replace:
+		table.NoteNamed(name, id, protocol.ID{})
+	case had != nil && !replaces:
 		return &protocol.NameTakenError{Name: name, ID: had.Object.ID}
-	case had == nil && !replace:
-		if its, expected := table.Book.Expected(name); expected {
+	default:
+		if its, expected := table.Book.Expected(name); expected && had == nil && !replaces {
 			return &protocol.NameTakenError{Name: name, ID: its}
 		}
+		if err := table.NameRoom(name); err != nil {
+			return err
+		}
+		table.Rename(name, had, o, deletes)
 	}
-	if err := table.NameRoom(name); err != nil {
-		return err
+	//mutate:remove a version ends with the session that has put it
+	if flags&protocol.NameLasts != 0 {
+		c.session.Unbind(o)
 	}
-	if had != nil {
-		table.Unname(had)
-	}
-	table.Name(o, name)
-	table.Note(protocol.OpPutName, payload)
 	wire.Crash("server-named")
 	return nil
 }
@@ -212,9 +214,9 @@ func (c *conversation) later(w *watch.Waiter, most time.Duration, build func(e *
 	return errLater
 }
 
-// encodeNamed appends the object that has a name.
-func (c *conversation) encodeNamed(e *protocol.Encoder, name string) error {
-	if n := c.server.table.Named(name); n != nil {
+// encodeNamed appends the object that has a name, unless it is one that the client knows of.
+func (c *conversation) encodeNamed(e *protocol.Encoder, name string, known protocol.ID) error {
+	if n := c.server.table.Named(name); n != nil && n.Object.ID != known {
 		e.ID(n.Object.ID)
 		return nil
 	}
@@ -223,15 +225,19 @@ func (c *conversation) encodeNamed(e *protocol.Encoder, name string) error {
 
 func (c *conversation) getName(d *protocol.Decoder, e *protocol.Encoder) error {
 	name, most := d.Name(), timeout(d)
+	var known protocol.ID
+	if len(d.Rest) > 0 {
+		known = d.ID()
+	}
 	if err := d.Done(); err != nil {
 		return err
 	}
-	err := c.encodeNamed(e, name)
+	err := c.encodeNamed(e, name, known)
 	if err == nil || most == 0 {
 		return err
 	}
-	build := func(e *protocol.Encoder) error { return c.encodeNamed(e, name) }
-	return c.later(&watch.Waiter{Name: name}, most, build)
+	build := func(e *protocol.Encoder) error { return c.encodeNamed(e, name, known) }
+	return c.later(&watch.Waiter{Name: name, Known: known}, most, build)
 }
 
 // encodeReady appends those of some objects that are sealed.

@@ -348,7 +348,11 @@ func (c *conversation) abort(d *protocol.Decoder, _ *protocol.Encoder) error {
 }
 
 func (c *conversation) delete(d *protocol.Decoder, _ *protocol.Encoder) error {
-	ids, force := []protocol.ID{d.ID()}, d.Flag()
+	ids, how := []protocol.ID{d.ID()}, d.U8()
+	if d.Broken == "" && how > protocol.DeletesUnnamed {
+		d.Fail("a deletion of kind %d", how)
+	}
+	force := how == protocol.DeletesByForce
 	for len(d.Rest) > 0 && d.Broken == "" {
 		ids = append(ids, d.ID())
 	}
@@ -367,7 +371,7 @@ func (c *conversation) delete(d *protocol.Decoder, _ *protocol.Encoder) error {
 		list[i] = o
 	}
 	for _, o := range list {
-		if !o.Deleted { // it may be named twice
+		if !o.Deleted && (how != protocol.DeletesUnnamed || !o.HasName()) { // it may be there twice
 			c.server.table.Remove(o, force, protocol.Deleted)
 		}
 		wire.Crash("server-deleted")

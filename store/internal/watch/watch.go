@@ -92,6 +92,7 @@ type Waiter struct {
 	Count  int           // how many of them are enough
 	Ready  int           // how many are
 	Name   string        // a name that is to be given, where it is not empty
+	Known  protocol.ID   // to another object than this
 	Events bool          // any event
 	Finish func()        // answers it by what there is now, and does not wait
 	timer  *time.Timer
@@ -157,9 +158,11 @@ func (w *Watch) Ready(id protocol.ID, change int) {
 }
 
 // Named tells those who wait for a name that an object has it.
-func (w *Watch) Named(name string) {
+func (w *Watch) Named(name string, id protocol.ID) {
 	for r := range w.names[name] {
-		w.finish(r)
+		if r.Known != id {
+			w.finish(r)
+		}
 	}
 }
 

@@ -198,6 +198,36 @@ static PyObject *watch(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
+static PyObject *watch_name(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t n) {
+    uint64_t token = 0;
+    StoreCall call;
+    if (arity(n, 3, "store_watch_name") < 0) return NULL;
+    Owned *self = owned_of(arguments[0]);
+    if (!self || store_call_read(&call, arguments + 1, n - 1, "ts") < 0) return NULL;
+    STORE_CALL(call, watch_name, call.token, call.text, &token);
+    if (token && store_call_made(&call)) call.functions->end_events(token);
+    if (call.error) return store_call_raise(&call, NULL);
+    owned_begin(self, OWNS_EVENTS, token, arguments[1]);
+    Py_RETURN_NONE;
+}
+
+static STORE_FUNCTION(next_name, "tin") {
+    hamr_store_id found;
+    STORE_CALL(*call, next_name, call->token, &call->id, call->number, &found);
+    if (!call->error) return id_new(&found);
+    if (call->error->kind != HAMR_ERROR_TIMEOUT) return store_call_raise(call, NULL);
+    free(call->error);
+    Py_RETURN_NONE;
+}
+
+static STORE_FUNCTION(name_descriptor, "ti") {
+    int32_t descriptor;
+    Py_BEGIN_ALLOW_THREADS
+    call->error = call->functions->name_descriptor(call->token, &call->id, &descriptor);
+    Py_END_ALLOW_THREADS
+    return call->error ? store_call_raise(call, NULL) : PyLong_FromLong(descriptor);
+}
+
 static PyObject *events_of(const hamr_store_events *events) {
     PyObject *rows = PyList_New(0);
     for (Py_ssize_t i = 0; rows && events && i < events->count; i++) {
@@ -235,6 +265,12 @@ PyMethodDef session_functions[] = {
     {"store_served", FAST(served), METH_FASTCALL, "store_served(server) -> dict: the same of one in this process."},
     {"store_watch", watch, METH_VARARGS,
      "store_watch(owned, session): begin to be told of what happens to objects, for which owned keeps session."},
+    {"store_watch_name", FAST(watch_name), METH_FASTCALL,
+     "store_watch_name(owned, session, name): begin to watch a name, for which owned keeps session."},
+    {"store_next_name", FAST(next_name), METH_FASTCALL,
+     "store_next_name(watch, known, milliseconds) -> id of another object that has the name, or None."},
+    {"store_name_descriptor", FAST(name_descriptor), METH_FASTCALL,
+     "store_name_descriptor(watch, known) -> descriptor to close, readable when store_next_name does not wait."},
     {"store_next_events", FAST(next_events), METH_FASTCALL,
      "store_next_events(events, milliseconds) -> list of (kind, id, name, missed)."},
     {NULL, NULL, 0, NULL},

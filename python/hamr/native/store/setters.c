@@ -12,10 +12,13 @@ SETTER(put_name, put_name, "tsio", call->token, call->text, &call->id, call->on)
 
 SETTER(drop_name, drop_name, "ts", call->token, call->text)
 
+SETTER(replace, replace, "tsio", call->token, call->text, &call->id, call->on)
+
 PyMethodDef setter_functions[] = {
     {"store_abort", FAST(abort_object), METH_FASTCALL, "store_abort(token)."},
     {"store_delete", FAST(delete_object), METH_FASTCALL, "store_delete(session, id, force)."},
     {"store_put_name", FAST(put_name), METH_FASTCALL, "store_put_name(session, name, id, replace)."},
     {"store_drop_name", FAST(drop_name), METH_FASTCALL, "store_drop_name(session, name)."},
+    {"store_replace", FAST(replace), METH_FASTCALL, "store_replace(session, name, id, lasting): Gives a name in place of the object that had it, which is deleted. lasting: the object, of a session, stays."},
     {NULL, NULL, 0, NULL},
 };
