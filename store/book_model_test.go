@@ -29,6 +29,7 @@ type books struct {
 	left     int   // bytes that are written until the server ends
 	failures bool
 	cuts     int
+	pair     []book.Fact // what the call that was cut off noted together
 }
 
 type cutOff struct{}
@@ -107,7 +108,7 @@ func (w *books) start() {
 		w.told = map[ID]bool{}
 		w.book = book.New(1<<30, func(id ID) bool { return w.told[id] })
 		if w.tight {
-			w.book.Limit, w.book.MostOrphans = 32<<10, 40
+			w.book.Limit, w.book.MostOrphans = 48<<10, 40
 		}
 		require.NoError(w.t, w.book.Open())
 		w.book.WriteAt = w.write
@@ -168,6 +169,8 @@ func (w *books) step() {
 	name := fmt.Sprint("name ", w.random.IntN(20))
 	var e protocol.Encoder
 	switch kind := w.random.IntN(20); {
+	case kind < 6 && w.there[id] && w.random.IntN(3) == 0:
+		w.replace(name, id)
 	case kind < 6:
 		if !w.there[id] {
 			return
@@ -233,30 +236,83 @@ func (w *books) remove(id ID) {
 	w.note(protocol.OpDropName, e.Bytes)
 }
 
+// replace has an object take a name from another one, which goes in the same step.
+func (w *books) replace(name string, id ID) {
+	old := w.names[name]
+	for other, its := range w.names {
+		if its == old && other != name {
+			return
+		}
+	}
+	if old == id || old == (ID{}) {
+		return
+	}
+	if w.random.IntN(4) == 0 { // the server ends in one of the two
+		w.left = w.random.IntN(150)
+	}
+	w.names[name] = id
+	delete(w.there, old)
+	delete(w.told, old)
+	w.come()
+	w.told[w.objects[len(w.objects)-1]] = true
+	var named, deleted protocol.Encoder
+	named.Text(name)
+	named.ID(id)
+	named.Flag(true)
+	deleted.ID(old)
+	deleted.Flag(false)
+	first := book.Fact{Operation: protocol.OpPutName, Payload: named.Bytes}
+	second := book.Fact{Operation: protocol.OpDelete, Payload: deleted.Bytes}
+	w.noted([]book.Fact{first, second}, func() {
+		w.book.NoteBoth(first, second)
+		w.book.Went(old)
+	})
+}
+
 func (w *books) note(operation uint16, payload []byte) {
-	key, _, ok := book.SubjectOf(operation, payload)
-	require.True(w.t, ok)
-	had, known := w.facts[key]
-	w.facts[key] = book.Fact{When: 0, Operation: operation, Payload: payload}
+	f := book.Fact{When: 0, Operation: operation, Payload: payload}
+	w.noted([]book.Fact{f}, func() { w.book.Note(operation, payload) })
+}
+
+func (w *books) noted(facts []book.Fact, note func()) {
+	before := map[string]book.Fact{}
+	for _, f := range facts {
+		key, _, ok := book.SubjectOf(f.Operation, f.Payload)
+		require.True(w.t, ok)
+		before[key] = w.facts[key] // or nothing
+		w.facts[key] = f
+	}
 	ended := w.cut(func() {
-		w.book.Note(operation, payload)
+		note()
 		w.written()
 	})
 	if !ended {
 		return
 	}
-	if w.before = map[string]book.Fact{}; known {
-		w.before[key] = had
-	} else {
-		w.before[key] = book.Fact{}
+	if w.before = before; len(facts) > 1 {
+		w.pair = facts
 	}
 	w.end()
 	w.start()
 }
 
+// checkPair has both facts hold that were noted together, or neither.
+func (w *books) checkPair() {
+	var holds []bool
+	for _, f := range w.pair {
+		key, _, _ := book.SubjectOf(f.Operation, f.Payload)
+		k := w.book.Facts[key]
+		holds = append(holds, k != nil && k.Operation == f.Operation && string(k.Payload) == string(f.Payload))
+	}
+	if w.pair = nil; len(holds) > 1 && !w.tight {
+		require.Equal(w.t, holds[0], holds[1], "one of two facts was written")
+	}
+}
+
 // check has the book know all that was answered, and nothing that does not hold any more.
 func (w *books) check() {
 	b := w.book
+	w.checkPair()
 	for key, had := range w.before { // of the call that was cut off either
 		k := b.Facts[key]
 		if k == nil && had.Operation == 0 {

@@ -255,7 +255,9 @@ func (m *model) checkContents(l modelLease) {
 func (m *model) stepName(c *Client, id ID, o *modelObject) {
 	name := fmt.Sprintf("name %d", m.random.IntN(6))
 	had, taken := m.names[name]
-	switch m.random.IntN(3) {
+	switch m.random.IntN(4) {
+	case 3:
+		m.replace(c, name, id, o)
 	case 0:
 		replace := m.random.IntN(2) == 0
 		err := c.PutName(background, name, id, replace)

@@ -44,6 +44,13 @@ type restarts struct {
 	ids     []ID
 	names   map[string]ID
 	unsure  map[string]bool // what a call that was lost may have done, or not: ids and names
+	cut     *replaced
+}
+
+// replaced is what a call that was lost was to replace.
+type replaced struct {
+	name     string
+	old, new ID
 }
 
 // TestNothingIsLostByRestarts has a server of 3,000 objects killed at any step of its own, or at any time.
@@ -177,6 +184,9 @@ func (w *restarts) step() (lost bool) {
 		if r == nil {
 			return false
 		}
+		if w.random.IntN(3) == 0 && r.sealed {
+			return w.replace(c, name, id)
+		}
 		if lost = w.lost(c.PutName(background, name, id, true), name); !lost {
 			w.names[name] = id
 		}
@@ -198,6 +208,30 @@ func (w *restarts) step() (lost bool) {
 		}
 	}
 	return lost
+}
+
+// replace has an object take a name, and the one that had it go, unless it has other names or is not sealed.
+func (w *restarts) replace(c *Client, name string, id ID) (lost bool) {
+	old := w.names[name]
+	goes := w.objects[old] != nil && old != id && w.objects[old].sealed
+	for other, its := range w.names {
+		goes = goes && (other == name || its != old)
+	}
+	subjects := []string{name}
+	if goes {
+		subjects = append(subjects, old.String())
+	}
+	if w.lost(c.Replace(background, name, id, false), subjects...) {
+		if goes && w.objects[old].isHeld() && w.objects[id].isHeld() {
+			w.cut = &replaced{name, old, id}
+		}
+		return true
+	}
+	if goes {
+		w.forget(old)
+	}
+	w.names[name] = id
+	return false
 }
 
 func (w *restarts) get(c *Client, at int, id ID, r *restarted) (lost bool) {
@@ -277,8 +311,14 @@ func (w *restarts) check() {
 				break
 			}
 		}
+		if w.cut != nil { // one of them has the name, and the old one is there if it is that
+			_, isThere := found[w.cut.old]
+			has := map[bool]ID{true: w.cut.old, false: w.cut.new}[isThere]
+			require.Equal(w.t, has, names[w.cut.name], "%+v", w.cut)
+		}
 		w.compare(found, names)
 	}
+	w.cut = nil
 	clear(w.unsure)
 }
 
