@@ -35,20 +35,20 @@ type Client struct {
 	book    int    // what the server wrote down, or -1
 	books   []int  // what earlier servers did, of which it was not told
 
-	mu       sync.Mutex
-	held     map[ID]*held
-	slabs    map[ID]*mapping
-	releases []release
-	forgets  []ID
-	aborts   []ID
-	deletes  []ID            // what was sealed when nobody waited for it any more
-	unnamed  []ID            // what goes unless it has a name
-	replaces map[ID]struct{} // by what a name was to be replaced, and perhaps was
-	flushing bool
-	joining  bool // a goroutine looks for a server
-	closed   bool
-	idle     []*asking.Line // for calls that wait
-	watches  map[io.Closer]struct{}
+	mu        sync.Mutex
+	held      map[ID]*held
+	slabs     map[ID]*mapping
+	releases  []release
+	forgets   []ID
+	aborts    []ID
+	deletes   []ID // what was sealed when nobody waited for it any more
+	unnamed   []ID // what goes unless it has a name
+	replacing []ID // of late: see Replace
+	flushing  bool
+	joining   bool // a goroutine looks for a server
+	closed    bool
+	idle      []*asking.Line // for calls that wait
+	watches   map[io.Closer]struct{}
 
 	devices sync.Map // where devices' memory is mapped, by UUID
 }

@@ -34,7 +34,7 @@ func Connect(ctx context.Context, path string, r *gobuffer.Runtime) (*Client, er
 	}
 	c := &Client{
 		runtime: r, path: path, turn: make(chan struct{}, 1), hangUp: new(atomic.Bool), line: asking.New(path, nil),
-		book: -1, held: map[ID]*held{}, slabs: map[ID]*mapping{}, replaces: map[ID]struct{}{}, watches: map[io.Closer]struct{}{},
+		book: -1, held: map[ID]*held{}, slabs: map[ID]*mapping{}, watches: map[io.Closer]struct{}{},
 	}
 	c.line.Notes, c.line.Gone, c.line.Ended = c.encodeNotes, c.forgetSlabs, c.lineEnded
 	socket, book, err := asking.Connect(ctx, path, c.hangUp)

@@ -12,8 +12,8 @@ import (
 	"hamr/store/internal/protocol"
 )
 
-// NameWatch tells which object has a name, each time that it is another one. Where that happens again before it was
-// asked, it tells the newest alone.
+// NameWatch tells which object has a name, each time that it is another one. The newest is always told, of those in
+// between some are not.
 type NameWatch struct {
 	client *Client
 	name   string
@@ -22,6 +22,7 @@ type NameWatch struct {
 	asked  bool // a request is under way, whose answer nobody has taken yet
 	known  ID   // to whom asked
 	found  ID   // by the answer
+	lost   time.Time
 	hangUp context.Context
 	end    context.CancelFunc
 }
@@ -70,7 +71,6 @@ func (w *NameWatch) Next(ctx context.Context, known ID) (ID, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	until := time.Now().Add(restartsWithin)
 	for {
 		if w.hangUp.Err() != nil {
 			return ID{}, ErrClosed
@@ -80,6 +80,11 @@ func (w *NameWatch) Next(ctx context.Context, known ID) (ID, error) {
 		}
 		found, err := w.ask(either{ctx, w.hangUp}, known)
 		lost := errors.As(err, new(*LostError))
+		if !lost {
+			w.lost = time.Time{}
+		} else if w.lost.IsZero() {
+			w.lost = time.Now()
+		}
 		switch {
 		case w.hangUp.Err() != nil:
 			return ID{}, ErrClosed
@@ -87,7 +92,8 @@ func (w *NameWatch) Next(ctx context.Context, known ID) (ID, error) {
 			return w.found, nil
 		case err == nil:
 			return ID{}, ctx.Err()
-		case !lost || time.Now().After(until):
+		case !lost || time.Since(w.lost) > restartsWithin:
+			w.lost = time.Time{}
 			return ID{}, err
 		}
 		if err := pause(ctx, joinSoon); err != nil {

@@ -3,17 +3,17 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"hamr/store/internal/asking"
 	"hamr/store/internal/protocol"
 )
 
-// Discard deletes an object that nobody is to know of. It waits for no answer. What Replace was stopped for, and has
-// given the name all the same, stays.
+// Discard deletes an object that nobody is to know of. It waits for no answer. An object that has replaced another one
+// of late stays, though who asked for that may not have been told.
 func (c *Client) Discard(id ID) {
 	c.tellLater(func() {
-		if _, perhaps := c.replaces[id]; perhaps {
-			delete(c.replaces, id)
+		if slices.Contains(c.replacing, id) {
 			//mutate:replace what has replaced a version is deleted when its maker was not told
 			//mutate:with c.unnamed, id => c.deletes, id
 			c.unnamed = append(c.unnamed, id)
@@ -66,21 +66,20 @@ func (c *Client) Replace(ctx context.Context, name string, id ID, lasting bool) 
 	if lasting {
 		flags |= protocol.NameLasts
 	}
-	c.mu.Lock()
-	c.replaces[id] = struct{}{}
-	c.mu.Unlock()
-	err := c.change(ctx, id, naming(name, id, flags), func(h *held) { h.bound = h.bound && !lasting })
-	if ctx.Err() == nil && !errors.As(err, new(*LostError)) && !errors.Is(err, ErrClosed) && !isOver(err) {
-		c.mu.Lock()
-		delete(c.replaces, id)
-		c.mu.Unlock()
-	}
-	return err
+	c.noteReplacing(id)
+	defer c.noteReplacing(id)
+	return c.change(ctx, id, naming(name, id, flags), func(h *held) { h.bound = h.bound && !lasting })
 }
 
-// isOver reports whether a context's end is what an error says.
-func isOver(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+// mostReplacing is how many objects of late are known by which others were to be replaced. Who gives one up has just
+// asked for that.
+const mostReplacing = 64
+
+func (c *Client) noteReplacing(id ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.replacing = append(slices.DeleteFunc(c.replacing, func(other ID) bool { return other == id }), id)
+	c.replacing = c.replacing[max(0, len(c.replacing)-mostReplacing):]
 }
 
 // GetName returns the object that has a name; with wait, when there is one, or ctx has ended.

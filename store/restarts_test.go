@@ -45,6 +45,7 @@ type restarts struct {
 	names   map[string]ID
 	unsure  map[string]bool // what a call that was lost may have done, or not: ids and names
 	cut     *replaced
+	gone    []ID // what was replaced
 }
 
 // replaced is what a call that was lost was to replace.
@@ -229,6 +230,7 @@ func (w *restarts) replace(c *Client, name string, id ID) (lost bool) {
 	}
 	if goes {
 		w.forget(old)
+		w.gone = append(w.gone, old)
 	}
 	w.names[name] = id
 	return false
@@ -310,6 +312,10 @@ func (w *restarts) check() {
 			if after = next; next == 0 {
 				break
 			}
+		}
+		for _, id := range w.gone {
+			_, back := found[id]
+			require.False(w.t, back, "%v was replaced and came back", id)
 		}
 		if w.cut != nil { // one of them has the name, and the old one is there if it is that
 			_, isThere := found[w.cut.old]

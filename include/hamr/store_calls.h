@@ -304,3 +304,17 @@ static inline hamr_status hamr_store_release_group(hamr_store_group *group) {
     if (!table) return HAMR_ERROR_LIBRARY;
     return table->release_group(group);
 }
+
+static inline hamr_status hamr_store_replace(hamr_store *store, const char *name, const hamr_store_id *id,
+                                             int32_t lasting) {
+    const hamr_store_table *table = HAMR_STORE_TABLE_WITH(replace);
+    if (!table) return HAMR_ERROR_LIBRARY;
+    return table->replace(store, name, id, lasting);
+}
+
+static inline hamr_status hamr_store_wait_name(hamr_store *store, const char *name, const hamr_store_id *known,
+                                               int64_t milliseconds, hamr_store_id *id) {
+    const hamr_store_table *table = HAMR_STORE_TABLE_WITH(wait_name);
+    if (!table) return HAMR_ERROR_LIBRARY;
+    return table->wait_name(store, name, known, milliseconds, id);
+}

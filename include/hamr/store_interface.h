@@ -209,6 +209,14 @@ typedef struct hamr_store_table {
      * numbers, and ["float","inf"], "-inf" or "nan" for one that JSON does not have. Both are JSON, and the group's. */
     hamr_status (*group_texts)(const hamr_store_group *group, const char **metadata, const char **values);
     hamr_status (*release_group)(hamr_store_group *group); /* ends the lease, but for views. NULL is harmless */
+    /* Gives a sealed object a name, and deletes the object that had it, unless that has other names or is not sealed:
+     * one step, after which nobody finds the old one. With lasting, 1 or 0, an object of HAMR_STORE_SESSION stays when
+     * the session ends. put_name leaves the old object there, without the name. */
+    hamr_status (*replace)(hamr_store *store, const char *name, const hamr_store_id *id, int32_t lasting);
+    /* The object that has a name, when it is another one than known, which may be NULL for none. 0 milliseconds ask
+     * once, as get_name does. Whoever gives what was found as known next misses no newest one. */
+    hamr_status (*wait_name)(hamr_store *store, const char *name, const hamr_store_id *known, int64_t milliseconds,
+                             hamr_store_id *id);
 } hamr_store_table;
 
 #endif

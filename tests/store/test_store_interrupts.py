@@ -40,6 +40,7 @@ def test_ctrl_c_ends_every_call(server_process, ctrl_c):
     client = connect(server_process.path)
     id = client.put(np.arange(30_000))
     builder, other, events = client.create(70_000), client.create(7), client.events()
+    watch = client.watch("nobody")
     stopped(server_process)
     for call in (
         lambda: client.get(id),
@@ -47,7 +48,11 @@ def test_ctrl_c_ends_every_call(server_process, ctrl_c):
         lambda: client.create(100),
         lambda: client.put(np.zeros(100)),
         lambda: client.put_name("name", id),
+        lambda: client.replace("name", id),
         lambda: client.get_name("nobody", wait=True),
+        lambda: client.watch("name"),
+        lambda: next(watch),
+        lambda: watch.take(100),
         lambda: client.exists(id),
         lambda: list(client.list()),
         lambda: client.wait([id]),
@@ -65,18 +70,23 @@ def test_ctrl_c_ends_every_call(server_process, ctrl_c):
     assert np.array_equal(client.get(id), np.arange(30_000))
 
 
-def test_ctrl_c_ends_a_put_while_it_names(server_process, ctrl_c, monkeypatch):
+@pytest.mark.parametrize("replace", [False, True])
+def test_ctrl_c_ends_a_put_while_it_names(server_process, ctrl_c, monkeypatch, replace):
+    """The server gives the name all the same: what has replaced another object stays."""
     client, named = connect(server_process.path), Client._named
+    if replace:
+        client.put(np.ones(10), name="it")
 
     def name(*arguments):
         stopped(server_process)
         return named(*arguments)
 
     monkeypatch.setattr(Client, "_named", name)
-    interrupted(lambda: client.put(np.zeros(10), name="it"))
+    interrupted(lambda: client.put(np.zeros(10), name="it", replace=replace))
     server_process.process.send_signal(signal.SIGCONT)
-    wait_until(lambda: client.statistics()["objects"] == 0)
-    assert client.statistics()["names"] == 0
+    wait_until(lambda: client.statistics()["objects"] == replace)
+    assert client.statistics()["names"] == replace
+    assert not replace or client.get(name="it")[0] == 0
 
 
 def test_a_wait_ends_though_the_server_stands_still(server_process):

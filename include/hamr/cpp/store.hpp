@@ -167,6 +167,16 @@ public:
     void put_name(const std::string &name, const id &object, bool replace = false) {
         call("store::client::put_name", hamr_store_put_name, name.c_str(), object.native(), replace);
     }
+    /// Gives a sealed object a name, and deletes the one that had it: see hamr_store_replace.
+    void replace(const std::string &name, const id &object, bool lasting = false) {
+        call("store::client::replace", hamr_store_replace, name.c_str(), object.native(), lasting);
+    }
+    /// The object that has a name, when it is another one than known.
+    id wait_name(const std::string &name, const id &known = {}, milliseconds patience = forever) {
+        hamr_store_id found;
+        call("store::client::wait_name", hamr_store_wait_name, name.c_str(), known.native(), patience.count(), &found);
+        return found;
+    }
     id get_name(const std::string &name, milliseconds patience = at_once) {
         hamr_store_id found;
         call("store::client::get_name", hamr_store_get_name, name.c_str(), patience.count(), &found);

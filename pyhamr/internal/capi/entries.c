@@ -141,4 +141,6 @@ const hamr_store_table capi_store_table = {
     .group_find = capi_store_group_find,
     .group_texts = capi_store_group_texts,
     .release_group = capi_store_release_group,
+    .replace = capi_store_replace,
+    .wait_name = capi_store_wait_name,
 };

@@ -159,5 +159,8 @@ const hamr_group_item *capi_store_group_items(const hamr_store_group *group, int
 const hamr_group_item *capi_store_group_find(const hamr_store_group *group, const char *path);
 hamr_status capi_store_group_texts(const hamr_store_group *group, const char **metadata, const char **values);
 hamr_status capi_store_release_group(hamr_store_group *group);
+hamr_status capi_store_replace(hamr_store *store, const char *name, const hamr_store_id *id, int32_t lasting);
+hamr_status capi_store_wait_name(hamr_store *store, const char *name, const hamr_store_id *known, int64_t milliseconds,
+                                 hamr_store_id *id);
 
 #endif

@@ -25,3 +25,10 @@ hamr_status capi_store_drop_name(hamr_store *store, const char *name) {
     CHECK_SESSION(store);
     return keep(GO->drop_name(0, store->numbered.token, text_of(name)));
 }
+
+hamr_status capi_store_replace(hamr_store *store, const char *name, const hamr_store_id *id, int32_t lasting) {
+    CHECK_NAME(name);
+    CHECK_ID(id);
+    CHECK_SESSION(store);
+    return keep(GO->replace(0, store->numbered.token, text_of(name), id, lasting));
+}

@@ -237,6 +237,15 @@ hamr_status capi_store_exists(hamr_store *store, const hamr_store_id *id, int32_
 }
 
 /* With the page, which goes to free. */
+hamr_status capi_store_wait_name(hamr_store *store, const char *name, const hamr_store_id *known, int64_t milliseconds,
+                             hamr_store_id *id) {
+    static const hamr_store_id none;
+    CHECK_RESULT(id, "id");
+    CHECK_NAME(name);
+    CHECK_SESSION(store);
+    return keep(GO->wait_name(0, store->numbered.token, text_of(name), known ? known : &none, milliseconds, id));
+}
+
 static hamr_status describe(const hamr_store *store, const hamr_store_id *id, hamr_store_page **page) {
     CHECK_OBJECT(store, id);
     return keep(GO->describe_object(0, store->numbered.token, id, page));

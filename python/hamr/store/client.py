@@ -178,14 +178,17 @@ class Client(Grouping, Several):
         made = _native.store_put(self._session(), source, *place, flags, text)
         return self._taken(made, name, lasting)
 
+    def _named(self, id: ObjectID, name: str, lasting: bool | None) -> None:
+        if lasting is None:
+            _native.store_put_name(self._connected(), name, id, False)
+        else:
+            _native.store_replace(self._connected(), name, id, lasting)
+
     def _taken(self, made: _native.Owned, name: str | None, lasting: bool | None) -> ObjectID:
         """An object's id, with its name. Unless the id is taken, the object is deleted again."""
         if name is not None:
             try:
-                if lasting is None:
-                    _native.store_put_name(self._connected(), name, made.id, False)
-                else:
-                    _native.store_replace(self._connected(), name, made.id, lasting)
+                self._named(made.id, name, lasting)
             except BaseException:
                 made._end()  # at once: a traceback may keep it
                 raise

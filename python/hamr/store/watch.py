@@ -33,8 +33,9 @@ class Watch:
     """The objects that have a name, one after the other; see ``Client.watch``.
 
     It is an iterator that waits, and an asynchronous one. Each gives the present object's id first,
-    and then waits for another. Where the name went on several times meanwhile, only the newest is
-    told. ``await watch`` is the next id, too.
+    and then waits for another. ``await watch`` is the next id, too. The newest one is always told,
+    of those in between some are not. An object that is told may be replaced before it is got: then
+    ``get`` raises ObjectNotFound, and the next one follows.
     """
 
     def __init__(self, client: Client, name: str) -> None:

@@ -103,6 +103,7 @@ static void surface(const std::string &path) {
     client.put_name("two", second);
     TRUE(fails(HAMR_ERROR_NAME_TAKEN, [&] { client.put_name("two", first); }));
     client.put_name("two", first, true);
+    TRUE(client.wait_name("two", second) == first && fails(HAMR_ERROR_TIMEOUT, [&] { client.wait_name("two", first, 20ms); }));
     TRUE(client.get_name("two") == first && client.list_named("tw").size() == 1 && client.list().size() == 2);
     client.drop_name("two");
     TRUE(fails(HAMR_ERROR_NOT_FOUND, [&] { client.get_name("two"); }) && fails(HAMR_ERROR_TIMEOUT, [&] { client.get_name("two", 20ms); }));
