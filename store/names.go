@@ -51,10 +51,10 @@ func naming(name string, id ID, flags uint8) asking.Call {
 }
 
 // Replace gives a sealed object a name, and deletes the object that had it, unless that has other names or is not
-// sealed: one step, after which nobody finds the old one by the name or its id. Its memory goes with its last lease. With lasting, an
-// object of a session ([Description].Session) stays when that ends: one that is made so, and then replaces another, is
-// never left behind without a name. After an error all is as it was; if ctx has ended, or the server was lost, the name
-// may have been given all the same.
+// sealed: one step, after which nobody finds the old one. Its memory goes with its last lease. With lasting, an object
+// of a session ([Description].Session) stays when that ends: one that is made so, and then replaces another, is never
+// left behind without a name. After an error all is as it was; if ctx has ended, or the server was lost, the name may
+// have been given all the same.
 func (c *Client) Replace(ctx context.Context, name string, id ID, lasting bool) error {
 	if err := c.isNone(); err != nil {
 		return err

@@ -81,8 +81,8 @@ func TestReplace(t *testing.T) {
 	require.ErrorAs(t, c.Replace(background, "", second, false), new(*ArgumentError))
 }
 
-// TestAVersionThatNobodyWaitsFor ends calls by their contexts while the server, which has the request, stands still. What
-// is given up then stays if it has replaced another one.
+// TestAVersionThatNobodyWaitsFor ends calls by their contexts while the server, which has the request, stands still.
+// What is given up then stays if it has replaced another one.
 func TestAVersionThatNobodyWaitsFor(t *testing.T) {
 	server := startServerProcess(t)
 	c, err := Connect(background, server.Args[2], newRuntime(t))

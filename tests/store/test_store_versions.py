@@ -12,6 +12,7 @@ import threading
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from hamr import _native
 from hamr.store import NameTaken, ObjectNotFound, StoreFull, StoreLost, Watch, connect
@@ -20,6 +21,7 @@ from tests.store.test_store_undone import interrupted
 from tests.store.versions import LAST, SIZE, number_of, put, version
 from tests.support.paths import PATHS
 from tests.support.processes import scaled, wait_until
+
 
 def figures(client):
     told = client.statistics()
@@ -31,9 +33,11 @@ def test_a_version_replaces_another(client):
     one = figures(client)
     readers = client.get_group("weights")
     second = put(client, 2)
-    assert client.get_name("weights") == second and not client.exists(first)
+    assert client.get_name("weights") == second
+    assert not client.exists(first)
     assert figures(client) == (1, 2 * one[1])
-    assert number_of(readers) == 1 and number_of(client.get_group("weights")) == 2
+    assert number_of(readers) == 1
+    assert number_of(client.get_group("weights")) == 2
     del readers
     gc.collect()
     wait_until(lambda: figures(client) == one)
@@ -43,7 +47,7 @@ def test_a_version_replaces_another(client):
 
 
 def test_all_ways_to_replace(client, tmp_path):
-    pytest.importorskip("safetensors.numpy").save_file({"w": np.ones(3)}, tmp_path / "w.safetensors")
+    save_file({"w": np.ones(3)}, tmp_path / "w.safetensors")
     client.put(np.ones(3), name="weights", replace=True)
     for replacing in (
         lambda: client.put(np.ones(3), name="weights", replace=True),
@@ -54,7 +58,8 @@ def test_all_ways_to_replace(client, tmp_path):
     ):
         before = client.get_name("weights")
         id = replacing()
-        assert client.get_name("weights") == id and not client.exists(before)
+        assert client.get_name("weights") == id
+        assert not client.exists(before)
     old = client.get_name("weights")
     client.put_name("weights", client.put(np.ones(3)), replace=True)
     assert client.exists(old)  # put_name leaves it
@@ -88,7 +93,8 @@ def test_the_old_version_stays_where_there_is_no_room(client):
     before = figures(client)
     with pytest.raises(StoreFull):
         client.put(np.zeros(64 << 20, "u1"), name="weights", replace=True)
-    assert number_of(client.get_group("weights")) == 1 and figures(client) == before
+    assert number_of(client.get_group("weights")) == 1
+    assert figures(client) == before
 
 
 @pytest.mark.parametrize("session", [True, False])
@@ -127,13 +133,17 @@ def test_ctrl_c_while_the_name_is_given(client, ctrl_c, monkeypatch, done):
 
 def test_a_watch(client):
     with client.watch("weights") as watch:
-        assert isinstance(watch, Watch) and "'weights'" in repr(watch)
-        assert watch.take() is None and watch.take(0.02) is None
+        assert isinstance(watch, Watch)
+        assert "'weights'" in repr(watch)
+        assert watch.take() is None
+        assert watch.take(0.02) is None
         ids = [put(client, 1)]
-        assert next(watch) == ids[0] and watch.take(0.02) is None
+        assert next(watch) == ids[0]
+        assert watch.take(0.02) is None
         ids += [put(client, 2), put(client, 3)]
         told = watch.take(10)
-        assert told in ids[1:] and (told == ids[2] or watch.take(10) == ids[2])
+        assert told in ids[1:]
+        assert told == ids[2] or watch.take(10) == ids[2]
         client.drop_name("weights")
         client.put_name("weights", ids[2])
         assert watch.take(0.02) is None
@@ -218,7 +228,8 @@ def test_a_watch_outlasts_the_server(server_process):
     with contextlib.suppress(StoreLost):
         client.statistics()
     kept.append(client.get(put(client, 2)))
-    assert next(watch) == client.get_name("weights") and client.statistics()["objects"] == 1
+    assert next(watch) == client.get_name("weights")
+    assert client.statistics()["objects"] == 1
     server_process.end(signal.SIGKILL)
     timer = threading.Timer(0.1, server_process.start)
     timer.start()
@@ -277,7 +288,7 @@ def test_writers_readers_and_servers_die(server_process, seed):
         victim = choose.randrange(4)
         if victim < 2:
             readers[victim].kill()
-            assert not [line for line in readers[victim].communicate()[0].split() if "wrong" in line]
+            assert "wrong" not in readers[victim].communicate()[0]
             readers[victim] = run("read", path)
         elif victim == 2:
             server_process.end(signal.SIGKILL)
@@ -291,7 +302,7 @@ def test_writers_readers_and_servers_die(server_process, seed):
         put(client, LAST)
         for reader in readers:
             output = reader.communicate(timeout=60)[0]
-            assert reader.returncode == 0 and output.split()[-1] == "last", output
+            assert (reader.returncode, output.split()[-1]) == (0, "last"), output
         wait_until(lambda: client.statistics()["connections"] == 1)
         wait_until(lambda: client.statistics()["leases"] == 0)
         assert number_of(client.get_group("weights")) == LAST

@@ -25,7 +25,8 @@ def put(client, n, **more):
 def number_of(group):
     """Which version a group is, all of it."""
     n = group.metadata
-    assert (group["w"].get() == n).all() and (group["more.0"].get() == n).all()
+    assert (group["w"].get() == n).all()
+    assert (group["more.0"].get() == n).all()
     assert group.tree["more"][1] == n
     return n
 

@@ -272,11 +272,11 @@ class Client(Grouping, Several):
     def watch(self, name: str) -> Watch:
         """The ids of the objects that have a name: first the present one, then each new one.
 
-        The Watch is an iterator that waits, for loops and for ``async for``. Close it in the end. It
-        waits where no object has the name. When the server has ended it looks for a new one for a
-        second, and raises StoreLost then. It can be asked again afterwards.
+        The Watch is an iterator that waits, for loops and for ``async for``. Close it in the end.
+        When the server has ended it looks for another one for a second, and then raises StoreLost.
+        It can be asked again afterwards.
         """
-        return Watch(self, name_of_object(name))
+        return Watch(self._session, name_of_object(name))
 
     def get_name(self, name: str, wait: bool = False, timeout: float | None = None) -> ObjectID:
         """The id of the object with a name; ObjectNotFound without one. ``wait`` waits for one.

@@ -13,11 +13,11 @@ from .patience import SLICE, is_over, milliseconds_of, until_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-    from collections.abc import Generator
+    from asyncio import AbstractEventLoop, Future
+    from collections.abc import Callable, Generator
     from typing import Any, Self
 
-    from .client import Client
+    from .leases import Connection
 
 #: What no object has for an id.
 _NONE = "0" * 32
@@ -38,14 +38,14 @@ class Watch:
     ``get`` raises ObjectNotFound, and the next one follows.
     """
 
-    def __init__(self, client: Client, name: str) -> None:
+    def __init__(self, session: Callable[[], Connection], name: str) -> None:
         self.name = name
-        self._client: Client | None = client
+        self._session: Callable[[], Connection] | None = session
         self._known: str = _NONE
-        self._asked = self._begun(client)
+        self._asked = self._begun(session)
 
     def __repr__(self) -> str:
-        state = ", closed" if self._client is None else ""
+        state = ", closed" if self._session is None else ""
         return f"<hamr.store.Watch of {self.name!r}{state}>"
 
     def __iter__(self) -> Self:
@@ -61,7 +61,7 @@ class Watch:
         self.close()
 
     def __next__(self) -> ObjectID:
-        while self._client is not None:
+        while self._session is not None:
             found = self._look(int(SLICE * 1000))
             if found is not None:
                 return found
@@ -89,7 +89,7 @@ class Watch:
         """
         until = until_of(seconds_of("timeout", timeout))
         while True:
-            if self._client is None:
+            if self._session is None:
                 raise self._closed()
             found = self._look(max(1, milliseconds_of(until)))
             if found is not None or is_over(until):
@@ -97,29 +97,29 @@ class Watch:
 
     def close(self) -> None:
         """Stop watching. Who waits in another thread, or task, ends soon."""
-        self._client = None
+        self._session = None
         self._asked._end()
 
     def _closed(self) -> ValueError:
         return ValueError(f"watch of {self.name!r}: it was closed")
 
-    def _begun(self, client: Client) -> _Asked:
+    def _begun(self, session: Callable[[], Connection]) -> _Asked:
         asked = _Asked()
-        _native.store_watch_name(asked, client._session(), self.name)
+        _native.store_watch_name(asked, session(), self.name)
         return asked
 
     def _here(self) -> int:
         """The core's number of the watch. In a forked child it begins anew."""
-        client = self._client
-        if client is not None and not self._asked._is_here():
-            self._asked = self._begun(client)
+        session = self._session
+        if session is not None and not self._asked._is_here():
+            self._asked = self._begun(session)
         return self._asked._token
 
     def _look(self, milliseconds: int) -> ObjectID | None:
         try:
             found = _native.store_next_name(self._here(), self._known, milliseconds)
         except ValueError:
-            if self._client is None:
+            if self._session is None:
                 return None  # meanwhile
             raise
         if found is not None:
@@ -131,13 +131,13 @@ class Watch:
         from asyncio import get_running_loop  # which takes longer to import than all of hamr
 
         loop = get_running_loop()
-        while self._client is not None:
+        while self._session is not None:
             try:
                 descriptor = _native.store_name_descriptor(self._here(), self._known)
             except StoreLost:  # looking for a server may take a second
                 found = await loop.run_in_executor(None, self._look, int(SLICE * 1000))
             except ValueError:
-                if self._client is None:
+                if self._session is None:
                     return None
                 raise
             else:
@@ -148,11 +148,16 @@ class Watch:
         return None
 
 
+def _set(ready: Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
 async def _readable(loop: AbstractEventLoop, descriptor: int) -> None:
     """Wait until something can be read, and close the descriptor."""
     ready = loop.create_future()
     try:
-        loop.add_reader(descriptor, lambda: ready.done() or ready.set_result(None))
+        loop.add_reader(descriptor, _set, ready)
         try:
             await ready
         finally:

@@ -140,8 +140,8 @@ func (l *Line) SendNotes() {
 	}
 }
 
-// Order appends a request about each of some ids, whose reply nobody waits for; how are its other fields. It returns the ids for which it has to
-// wait for replies first.
+// Order appends a request about each of some ids, whose reply nobody waits for; how are its other fields. It returns
+// the ids for which it has to wait for replies first.
 func (l *Line) Order(e *protocol.Encoder, operation uint16, ids []protocol.ID, how ...uint8) (rest []protocol.ID) {
 	n := min(len(ids), max(mostAbandoned-l.owed, 0))
 	for _, id := range ids[:n] {
