@@ -258,7 +258,7 @@ func (w *books) replace(name string, id ID) {
 	var named, deleted protocol.Encoder
 	named.Text(name)
 	named.ID(id)
-	named.Flag(true)
+	named.U8(0)
 	deleted.ID(old)
 	deleted.Flag(false)
 	first := book.Fact{Operation: protocol.OpPutName, Payload: named.Bytes}

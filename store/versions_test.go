@@ -81,6 +81,39 @@ func TestReplace(t *testing.T) {
 	require.ErrorAs(t, c.Replace(background, "", second, false), new(*ArgumentError))
 }
 
+// TestAVersionOfWhichTheServerDidNotKnow has an object replaced before its only client tells a new server of it.
+func TestAVersionOfWhichTheServerDidNotKnow(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		s := startServer(t, ServerOptions{})
+		slow := newClient(t, s)
+		old := holdMany(t, slow, 2, bytesOf(100))
+		require.NoError(t, slow.PutName(background, "weights", old[0].ID(), false))
+		require.NoError(t, slow.PutName(background, "latest", old[1].ID(), false))
+		require.NoError(t, slow.PutName(background, "best", old[1].ID(), false))
+		require.NoError(t, slow.take(background))
+		s = restart(t, s)
+		c := newClient(t, s)
+		x := holdMany(t, c, 2, bytesOf(100))
+		require.NoError(t, c.Replace(background, "weights", x[0].ID(), false))
+		require.NoError(t, c.Replace(background, "latest", x[1].ID(), false))
+		if restarts {
+			s = restart(t, s)
+		}
+		slow.give()
+		rejoin(t, slow)
+		rejoin(t, c)
+		for _, asked := range []*Client{slow, c} {
+			_, err := asked.Get(background, old[0].ID(), GetOptions{})
+			require.ErrorAs(t, err, new(*NotFoundError))
+			assert.Equal(t, x[0].ID(), nameOf(t, asked, "weights"))
+			assert.Equal(t, x[1].ID(), nameOf(t, asked, "latest"))
+			assert.Equal(t, old[1].ID(), nameOf(t, asked, "best"))
+		}
+		assert.Equal(t, int64(3), s.Statistics().Objects)
+		releaseAll(t, append(x, old...))
+	}
+}
+
 // TestAVersionThatNobodyWaitsFor ends calls by their contexts while the server, which has the request, stands still.
 // What is given up then stays if it has replaced another one.
 func TestAVersionThatNobodyWaitsFor(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 // lines of the product. Each function is to cross one way.
 const (
 	mostInCircle                 = 6 // files of a package
-	mostWays                     = 214
+	mostWays                     = 219
 	mostReplies, goalReplies     = 0, 0
-	mostCrossing, goalCrossing   = 24195, 18000
-	mostProduct, goalProduct     = 121855, 93000
+	mostCrossing, goalCrossing   = 24323, 18000
+	mostProduct, goalProduct     = 122725, 93000
 	mostLong, goalLong           = 0, 0
 	mostLongFiles, goalLongFiles = 7, 0
 )

@@ -39,6 +39,7 @@ type Book struct {
 	Keeps         uint64                   // until when no fact is forgotten because there are many
 	Learning      int                      // requests that learn of other servers' books
 	Read          map[protocol.ID]struct{} // these books
+	outdone       map[string]*Entry        // see outdoes
 }
 
 // Fact is a request that was answered.
@@ -83,6 +84,7 @@ func New(limit int64, isThere func(protocol.ID) bool) *Book {
 		Facts: map[string]*Entry{}, Objects: map[protocol.ID]*subject{}, dropped: newFacts(),
 		gone:        chain.Chain[subject]{Neighbours: func(o *subject) *chain.Neighbours[subject] { return &o.ofGone }},
 		MostOrphans: MostOrphans, Limit: limit, Read: map[protocol.ID]struct{}{},
+		outdone: map[string]*Entry{},
 	}
 }
 
@@ -186,8 +188,13 @@ func (b *Book) Learn(list []Told, before uint64) (newer []*Entry) {
 		//mutate:replace an older entry of a book holds
 		//mutate:with f.When > had.When => f.When != 0
 		if had := b.Facts[f.Key]; had == nil || f.When > had.When {
+			if had != nil {
+				b.outdoes(f.Entry, had)
+			}
 			b.enter(f.Entry, f.id)
 			newer = append(newer, f.Entry)
+		} else {
+			b.outdoes(had, f.Entry)
 		}
 	}
 	_ = b.Flush()

@@ -1,6 +1,10 @@
 package book
 
-import "hamr/store/internal/protocol"
+import (
+	"slices"
+
+	"hamr/store/internal/protocol"
+)
 
 // SubjectOf returns what a fact is about, of which the newest holds, and the object, if it is about one.
 func SubjectOf(operation uint16, payload []byte) (key string, id protocol.ID, ok bool) {
@@ -8,7 +12,7 @@ func SubjectOf(operation uint16, payload []byte) (key string, id protocol.ID, ok
 	switch operation {
 	case protocol.OpPutName:
 		key, id = NameKey(d.Name()), d.ID()
-		d.Flag()
+		d.Naming()
 	case protocol.OpDropName:
 		if all := d; all.Text() == "" { // all names of an object
 			id = all.ID()
@@ -70,22 +74,66 @@ func (b *Book) ObjectOf(f *Fact) (id protocol.ID, ok bool) {
 }
 
 // Replaced returns an object that is not there and goes when another one replaces it under a name: it has no other.
-func (b *Book) Replaced(name string) (id protocol.ID) {
+// known says whether anything is known of the name.
+func (b *Book) Replaced(name string) (id protocol.ID, known bool) {
 	key := NameKey(name)
 	f := b.Facts[key]
 	if f == nil || f.Object == nil || f.Object.There {
-		return id
+		return id, f != nil
 	}
-	its, ok := b.ObjectOf(&f.Fact)
-	if !ok {
-		return id
+	if its, ok := b.ObjectOf(&f.Fact); ok && !b.HasName(its, key) {
+		return its, true
 	}
-	for k := f.Object.Facts.Oldest; k != nil; k = k.ofObject.Newer {
-		if _, holds := b.ObjectOf(&k.Fact); holds && k.Key != key {
-			return id
+	return id, true
+}
+
+// HasName reports whether an object has a name by a fact, other than that of a key.
+func (b *Book) HasName(id protocol.ID, except string) bool {
+	o := b.Objects[id]
+	if o == nil {
+		return false
+	}
+	for k := o.Facts.Oldest; k != nil; k = k.ofObject.Newer {
+		if _, holds := b.ObjectOf(&k.Fact); holds && k.Key != except {
+			return true
 		}
 	}
-	return its
+	return false
+}
+
+// outdoes keeps the fact of a name before a newer one by which whatever had the name is deleted: the server that has
+// written that down did not know what had it.
+func (b *Book) outdoes(newer, older *Entry) {
+	if newer.Operation != protocol.OpPutName || older.When == newer.When {
+		return
+	}
+	d := protocol.Decoder{Rest: newer.Payload}
+	_, _, flags := d.Name(), d.ID(), d.Naming()
+	if k := b.outdone[newer.Key]; flags&protocol.NameDeletes != 0 && (k == nil || older.When > k.When) {
+		b.outdone[newer.Key] = older
+	}
+}
+
+// Outdone returns the objects that were replaced by others where no server knew of them. They have no other name by a
+// fact. Each is told once.
+func (b *Book) Outdone() (list []protocol.ID) {
+	for key, k := range b.outdone {
+		now := b.Facts[key]
+		if now == nil {
+			continue
+		}
+		_, its, _ := SubjectOf(now.Operation, now.Payload)
+		if old, had := b.ObjectOf(&k.Fact); had && old != its && !b.HasName(old, "") {
+			list = append(list, old)
+		}
+		if now.Operation == protocol.OpPutName { // what had the name earlier still is nobody's concern
+			payload := slices.Clone(now.Payload)
+			payload[len(payload)-1] = 0
+			b.Note(protocol.OpPutName, payload)
+		}
+	}
+	clear(b.outdone)
+	return list
 }
 
 // Expected returns the object that has a name, where some client may still tell of it.

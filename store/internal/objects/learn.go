@@ -65,7 +65,19 @@ func (t *Table) learnAll(file int, at int64) error {
 			t.letOthers(&since)
 		}
 	}
+	t.removeOutdone()
 	return err
+}
+
+// removeOutdone deletes what was replaced by a server that did not know of it, unless it has another name.
+func (t *Table) removeOutdone() {
+	for _, id := range t.Book.Outdone() {
+		if o := t.Objects[id]; o == nil {
+			t.NoteOf(protocol.OpDelete, id, false)
+		} else if o.Sealed && !o.HasName() {
+			t.Remove(o, false, protocol.Deleted)
+		}
+	}
 }
 
 // enterAll enters those facts of another server's book that are new.

@@ -28,7 +28,7 @@ func (c *conversation) putName(d *protocol.Decoder, _ *protocol.Encoder) error {
 	case had != nil && had.Object == o:
 		// An earlier server may have given it to another object, which no client has told of yet.
 		//mutate:remove a name that an object is given again is not written down
-		table.NoteNamed(name, id, protocol.ID{})
+		table.NoteNamed(name, id, false, protocol.ID{})
 	case had != nil && !replaces:
 		return &protocol.NameTakenError{Name: name, ID: had.Object.ID}
 	default:
