@@ -328,7 +328,8 @@ def test_the_parts_are_small():
     assert sizes.keys() == {"_native", "_pyhamr"}
     assert sizes["_native"] < 0.5
     # Of which the store is 1.2, kernels, NVML, shares and the C interface are 0.5, whose memory is
-    # in use is 0.1, what sees other libraries' work 0.1, limits of it 0.02, what is paused 0.15.
+    # in use is 0.1, what sees other libraries' work 0.1, limits of it 0.02, what is paused 0.15,
+    # versions in the store 0.03.
     (library,) = (path for path in LIBRARIES if path.name.startswith("_pyhamr"))
     (minor,) = {
         int(n)
@@ -345,7 +346,8 @@ def test_the_parts_are_small():
     # Of which what leaves other people's coroutines, products and contexts alone is 7_000.
     assert sizes["hetero"] < 128_000
     assert sizes["pygpu"] < 160_000
-    # Of which groups are 22_000, versions 8_000, and health checks, sockets of systemd and Prometheus 6_000.
+    # Of which groups are 22_000, versions 8_000, and health checks, sockets of systemd and
+    # Prometheus 6_000.
     assert sizes["store"] < 111_000
     # Of which what finds memory that is used wrongly is 11_000, and limits are 10_500.
     assert sizes["_diagnostics"] < 71_000

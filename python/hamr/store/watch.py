@@ -64,6 +64,7 @@ class Watch:
         while self._session is not None:
             found = self._look(int(SLICE * 1000))
             if found is not None:
+                self._known = found  # no signal is handled from here on
                 return found
         raise StopIteration
 
@@ -92,8 +93,11 @@ class Watch:
             if self._session is None:
                 raise self._closed()
             found = self._look(max(1, milliseconds_of(until)))
-            if found is not None or is_over(until):
+            if found is not None:
+                self._known = found
                 return found
+            if is_over(until):
+                return None
 
     def close(self) -> None:
         """Stop watching. Who waits in another thread, or task, ends soon."""
@@ -116,15 +120,13 @@ class Watch:
         return self._asked._token
 
     def _look(self, milliseconds: int) -> ObjectID | None:
+        """An id that is not known, which is not noted as known yet."""
         try:
-            found = _native.store_next_name(self._here(), self._known, milliseconds)
+            return _native.store_next_name(self._here(), self._known, milliseconds)
         except ValueError:
             if self._session is None:
                 return None  # meanwhile
             raise
-        if found is not None:
-            self._known = found
-        return found
 
     async def _next(self) -> ObjectID | None:
         """The next id, or None once it was closed. The loop goes on meanwhile."""
@@ -135,7 +137,7 @@ class Watch:
             try:
                 descriptor = _native.store_name_descriptor(self._here(), self._known)
             except StoreLost:  # looking for a server may take a second
-                found = await loop.run_in_executor(None, self._look, int(SLICE * 1000))
+                found = await loop.run_in_executor(None, self._look, 50)
             except ValueError:
                 if self._session is None:
                     return None
@@ -144,6 +146,7 @@ class Watch:
                 await _readable(loop, descriptor)
                 found = self._look(1)
             if found is not None:
+                self._known = found  # of this task, which was not cancelled
                 return found
         return None
 

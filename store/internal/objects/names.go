@@ -79,8 +79,8 @@ func (t *Table) Rename(name string, had *Name, o *Object, deletes bool) {
 	}
 }
 
-// NoteNamed writes down that an object has a name, whether an object that had it is to be deleted when a client tells of
-// it and, unless gone is zero, that this was deleted: both or nothing.
+// NoteNamed writes down that an object has a name, whether an object that had it is to be deleted when a client tells
+// of it and, unless gone is zero, that this was deleted: both or nothing.
 func (t *Table) NoteNamed(name string, id protocol.ID, deletes bool, gone protocol.ID) {
 	var e protocol.Encoder
 	e.Text(name)
