@@ -266,31 +266,41 @@ def test_a_forked_child_watches(client):
     assert watch.take(10) == second
 
 
-def run(what, path, *arguments, crash_at=""):
-    """Another process: a function of this module's end."""
-    command = [sys.executable, "-m", "tests.store.versions", what, path, *map(str, arguments)]
-    env = {**os.environ, **PATHS, "HAMR_STORE_CRASH_AT": crash_at}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
+@pytest.fixture
+def run():
+    """Another process: a function of tests.store.versions."""
+    processes = []
+
+    def start(what, path, *arguments, crash_at=""):
+        command = [sys.executable, "-m", "tests.store.versions", what, path, *map(str, arguments)]
+        env = {**os.environ, **PATHS, "HAMR_STORE_CRASH_AT": crash_at}
+        processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 STEPS = ("client-created", "client-mapped", "client-sealing", "client-sealed")
 
 
-def test_a_writer_dies_at_any_step(server, client):
+def test_a_writer_dies_at_any_step(server, client, run):
     """There is one version, the old one or the new one, and nothing else."""
     put(client, 0)
     wanted = figures(client)
     for step in STEPS:
-        with run("write", server.path, 1, 10_000, crash_at=f"{step}:1") as writer:
-            writer.stdout.read()
-        assert writer.returncode == -signal.SIGKILL, step
+        writer = run("write", server.path, 1, 10_000, crash_at=f"{step}:1")
+        assert writer.wait(60) == -signal.SIGKILL, step
         wait_until(lambda: client.statistics()["connections"] == 1)
         wait_until(lambda: figures(client) == wanted)
         number_of(client.get_group("weights"))
 
 
 @pytest.mark.parametrize("seed", range(scaled(2)))
-def test_writers_readers_and_servers_die(server_process, seed):
+def test_writers_readers_and_servers_die(server_process, run, seed):
     """Readers see whole versions, none older than one before, and the last one in the end."""
     choose, path = random.Random(seed), server_process.path
     readers = [run("read", path) for _ in range(2)]
@@ -317,6 +327,7 @@ def test_writers_readers_and_servers_die(server_process, seed):
         for reader in readers:
             output = reader.communicate(timeout=60)[0]
             assert (reader.returncode, output.split()[-1]) == (0, "last"), output
+            assert "wrong" not in output
         wait_until(lambda: client.statistics()["connections"] == 1)
         wait_until(lambda: client.statistics()["leases"] == 0)
         assert number_of(client.get_group("weights")) == LAST

@@ -31,9 +31,16 @@ def number_of(group):
     return n
 
 
+def connected(path):
+    """A client, though the server may start only now."""
+    while True:
+        with contextlib.suppress(StoreLost):
+            return connect(path)
+
+
 def write(path, first, end):
     """Put versions, and print the number of each that was put."""
-    client = connect(path)
+    client = connected(path)
     kept = None
     for n in range(int(first), int(end)):
         while True:
@@ -48,7 +55,7 @@ def write(path, first, end):
 
 def read(path):
     """Watch until the last version, and print each; old ones may be held for a while."""
-    client = connect(path)
+    client = connected(path)
     held, seen = [], 0
     watch = client.watch("weights")
     while True:
