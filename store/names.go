@@ -15,7 +15,7 @@ func (c *Client) Discard(id ID) {
 	c.tellLater(func() {
 		if slices.Contains(c.replacing, id) {
 			//mutate:replace what has replaced a version is deleted when its maker was not told
-			//mutate:with c.unnamed, id => c.deletes, id
+			//mutate:with append(c.unnamed, id) => c.unnamed; c.deletes = append(c.deletes, id)
 			c.unnamed = append(c.unnamed, id)
 		} else {
 			c.deletes = append(c.deletes, id)

@@ -158,9 +158,9 @@ func (b *Book) Note(operation uint16, payload []byte) {
 
 // NoteBoth is Note of two facts. Whoever reads the book finds both, or neither.
 func (b *Book) NoteBoth(first, second Fact) {
-	k := b.new(first)
-	//mutate:remove a server that ends may have written one of two facts down
-	k.with = b.new(second)
+	//mutate:replace a server that ends may have written one of two facts down
+	//mutate:with .with = b.new(second) => .at += 0 * b.new(second).at
+	b.new(first).with = b.new(second)
 	_ = b.Flush()
 	b.Tidy()
 }

@@ -65,6 +65,7 @@ func (t *Table) learnAll(file int, at int64) error {
 			t.letOthers(&since)
 		}
 	}
+	//mutate:remove what was replaced comes back where the server did not know of it
 	t.removeOutdone()
 	return err
 }

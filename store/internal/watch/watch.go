@@ -160,6 +160,7 @@ func (w *Watch) Ready(id protocol.ID, change int) {
 // Named tells those who wait for a name that an object has it.
 func (w *Watch) Named(name string, id protocol.ID) {
 	for r := range w.names[name] {
+		//mutate:always who waits for another object is told of the one that is known
 		if r.Known != id {
 			w.finish(r)
 		}
