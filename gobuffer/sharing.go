@@ -97,6 +97,27 @@ func (r *Runtime) NewShared(a backends.Allocator, device, size int) (m *Memory, 
 // what NewShared was asked for. With readOnly a write fails: the device refuses it, and the host gets SIGSEGV. The
 // memory counts as adopted: the last Release unmaps it when work with it is over.
 func (r *Runtime) MapShared(a backends.Allocator, device, descriptor, size int, readOnly bool) (*Memory, error) {
+	return r.mapped(a, device, size, func(s backends.Sharer, device, bytes int) (backends.Region, error) {
+		return s.MapShared(descriptor, device, bytes, readOnly)
+	})
+}
+
+// MapSeparate is MapShared for writing, of which nobody else sees anything, also of a descriptor that may not be written
+// to. A page takes memory only when it is written. It is possible where Separate is, as on the host; elsewhere the error
+// is errors.ErrUnsupported.
+func (r *Runtime) MapSeparate(a backends.Allocator, device, descriptor, size int) (*Memory, error) {
+	return r.mapped(a, device, size, func(_ backends.Sharer, device, bytes int) (backends.Region, error) {
+		separator, ok := backends.As[backends.Separator](r.byAllocator[a].backend)
+		if !ok {
+			return backends.Region{}, errors.ErrUnsupported
+		}
+		return separator.MapSeparate(descriptor, device, bytes)
+	})
+}
+
+// mapped is memory that a call of a backend's maps, by the device and the bytes in whole units.
+func (r *Runtime) mapped(a backends.Allocator, device, size int,
+	call func(s backends.Sharer, device, bytes int) (backends.Region, error)) (*Memory, error) {
 	s, device, err := r.sharer(a, device)
 	if err != nil {
 		return nil, err
@@ -105,7 +126,7 @@ func (r *Runtime) MapShared(a backends.Allocator, device, descriptor, size int, 
 	if err != nil {
 		return nil, err
 	}
-	at, err := s.MapShared(descriptor, device, bytes, readOnly)
+	at, err := call(s, device, bytes)
 	if err != nil {
 		return nil, err
 	}

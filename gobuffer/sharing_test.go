@@ -47,6 +47,31 @@ func TestSharedHostMemoryIsOneMemory(t *testing.T) {
 	assert.NotContains(t, string(maps), "hamr-store")
 }
 
+func TestAMappingWhoseWritesNobodyElseSees(t *testing.T) {
+	w := newWorld(t, 1, backendtest.FakeOptions{})
+	made, descriptor, err := w.runtime.NewShared(backends.Malloc, backends.HostDevice, 100)
+	require.NoError(t, err)
+	own, err := w.runtime.MapSeparate(backends.Malloc, backends.HostDevice, descriptor, 100)
+	require.NoError(t, err)
+	_, err = w.runtime.MapSeparate(backends.CUDA, 0, descriptor, 100)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.NoError(t, syscall.Close(descriptor))
+	layout, err := arrayiface.NewLayout(arrayiface.Int32, []int{25}, nil)
+	require.NoError(t, err)
+	options := gobuffer.Options{Allocator: backends.Shared}
+	reader := gobuffer.View(made, made.Region().Address, layout, 25, true, options)
+	writer := gobuffer.View(own, own.Region().Address, layout, 25, false, options)
+	data := counting(arrayiface.Int32, 25)
+	source := w.array(gobuffer.Options{}, data)
+	require.NoError(t, writer.Assign(source))
+	w.assertHolds(writer, data)
+	w.assertHolds(reader, model{arrayiface.Int32, []int{25}, make([]byte, 100)})
+	closeAll(t, writer, reader, source)
+	var none *gobuffer.Runtime
+	_, err = none.MapSeparate(backends.Malloc, backends.HostDevice, descriptor, 1)
+	assert.ErrorIs(t, err, gobuffer.ErrZero)
+}
+
 func TestWhatCannotBeShared(t *testing.T) {
 	w := newWorld(t, 1, backendtest.FakeOptions{})
 	for _, size := range []int{0, -1, 1<<62 + 1} {

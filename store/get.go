@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"hamr/backends"
 	"hamr/gobuffer"
 	"hamr/store/internal/asking"
 	"hamr/store/internal/protocol"
@@ -239,4 +240,61 @@ func (o *Object) Descriptor() *gobuffer.Descriptor {
 	}
 	start := m.memory.Region().Address
 	return &gobuffer.Descriptor{Number: m.descriptor, Start: start, Size: m.memory.Size(), ReadOnly: true}
+}
+
+// Private returns the elements of a sealed object once more, to be written to: nobody else sees what is written, and
+// only pages that are written take memory. The array is the caller's to close; it keeps the lease, as Array does. The
+// error is errors.ErrUnsupported for an object on a device, and for a small one, which shares its memory with others.
+func (o *Object) Private() (*gobuffer.Array, error) {
+	if o == nil || o.client == nil {
+		return nil, &ArgumentError{Argument: "object", Value: "nil or a zero value", Accepted: "what Get returns"}
+	}
+	c, h := o.client, o.held
+	c.mu.Lock()
+	info, used, separable := h.info, h.users > 0, true
+	if m := h.mapping; m != nil {
+		separable = !m.slab && m.memory.Separable()
+	}
+	if used {
+		h.users++
+	}
+	c.mu.Unlock()
+	if !used {
+		return nil, &ArgumentError{Argument: "object", Value: "one that was released", Accepted: "one that is in use"}
+	}
+	a, err := (*gobuffer.Array)(nil), error(errors.ErrUnsupported)
+	if !info.Sealed {
+		err = &NotSealedError{ID: info.ID}
+	} else if separable {
+		a, err = c.private(h)
+	}
+	if err != nil {
+		c.drop(h)
+	}
+	return a, err
+}
+
+// private is the array of Private; the use has been counted.
+func (c *Client) private(h *held) (*gobuffer.Array, error) {
+	if h.mapping == nil {
+		a, err := c.array(h, false)
+		if err == nil {
+			c.drop(h)
+		}
+		return a, err
+	}
+	own, err := c.runtime.MapSeparate(backends.Shared, backends.HostDevice, h.mapping.descriptor, int(h.mapping.size))
+	if err != nil {
+		return nil, err
+	}
+	at := own.Region()
+	at.Allocator = backends.Malloc // what others map by a descriptor is not what is written here
+	a, err := c.over(at, h, false, func() {
+		_ = own.Release() // what fails is traced by the runtime
+		c.drop(h)
+	})
+	if err != nil {
+		return nil, errors.Join(err, own.Release())
+	}
+	return a, nil
 }

@@ -95,8 +95,13 @@ func (c *Client) array(h *held, readOnly bool) (*gobuffer.Array, error) {
 	c.mu.Lock()
 	at := h.mapping.memory.Region() // which part replaces
 	c.mu.Unlock()
+	return c.over(at, h, readOnly, func() { c.drop(h) })
+}
+
+// over is an array of an object whose memory is mapped at a region, until end is called.
+func (c *Client) over(at backends.Region, h *held, readOnly bool, end func()) (*gobuffer.Array, error) {
 	at.Address += backends.Address(h.offset)
-	memory, err := c.runtime.Adopt(at, int(h.info.Bytes), 0, func() { c.drop(h) })
+	memory, err := c.runtime.Adopt(at, int(h.info.Bytes), 0, end)
 	if err != nil {
 		return nil, err
 	}

@@ -46,17 +46,17 @@ var hugePage = sync.OnceValue(func() int {
 func hugePart() int { return max(16<<20, hugePage()) }
 
 // mapAnywhere maps a file, where huge pages of it may be mapped as such.
-func mapAnywhere(descriptor, size, protection int) (backends.Address, error) {
+func mapAnywhere(descriptor, size, protection, flags int) (backends.Address, error) {
 	huge := hugePage()
 	if huge == 0 || size < huge {
-		return mapFile(0, size, protection, unix.MAP_SHARED, descriptor)
+		return mapFile(0, size, protection, flags, descriptor)
 	}
 	reserved, err := mapReserved(size + huge)
 	if err != nil {
 		return 0, err
 	}
 	at := (reserved + backends.Address(huge) - 1) / backends.Address(huge) * backends.Address(huge)
-	_, err = mapFile(at, size, protection, unix.MAP_SHARED, descriptor)
+	_, err = mapFile(at, size, protection, flags, descriptor)
 	if err != nil {
 		return 0, errors.Join(err, unmap(reserved, size+huge))
 	}
@@ -114,7 +114,7 @@ func WriteShared(ctx context.Context, descriptor int, from backends.Address, siz
 
 // writeHuge writes from the beginning for as long as that is quick, and returns how many bytes.
 func writeHuge(ctx context.Context, descriptor int, from backends.Address, size int) (written int, err error) {
-	at, err := mapAnywhere(descriptor, size, unix.PROT_READ|unix.PROT_WRITE)
+	at, err := mapAnywhere(descriptor, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return 0, nil // by the file, then
 	}
@@ -213,7 +213,7 @@ func makeReady(descriptor, size int, goOn func() bool) error {
 	begin := 0
 	if huge := hugePage(); huge > 0 && size >= huge {
 		whole := size / huge * huge
-		at, err := mapAnywhere(descriptor, whole, unix.PROT_READ|unix.PROT_WRITE)
+		at, err := mapAnywhere(descriptor, whole, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ type mappings struct {
 
 type mapping struct {
 	size     int
-	readable int // a descriptor that is opened for reading, where the mapping is writable, else -1
+	readable int // a descriptor that is opened for reading, where others see what is written, else -1
 }
 
 func (b *Backend) addMapping(at backends.Address, m *mapping) {
@@ -211,7 +211,7 @@ func (b *Backend) mapWritable(descriptor, size int) (backends.Region, error) {
 	if err != nil {
 		return backends.Region{}, err
 	}
-	at, err := mapAnywhere(descriptor, size, unix.PROT_READ|unix.PROT_WRITE)
+	at, err := mapAnywhere(descriptor, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		_ = unix.Close(readable)
 		return backends.Region{}, ranOut(err, size)
@@ -265,13 +265,32 @@ func (b *Backend) MapShared(descriptor, device, size int, readOnly bool) (backen
 	}
 	//mutate:replace a mapping for reading can be made writable
 	//mutate:with readable => descriptor
-	at, err := mapAnywhere(readable, size, unix.PROT_READ)
+	at, err := mapAnywhere(readable, size, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return backends.Region{}, ranOut(err, size)
 	}
 	b.addMapping(at, &mapping{size: size, readable: -1})
 	return sharedRegion(at), nil
 }
+
+// MapSeparate does not keep SealShared from sealing for good. A write copies the page.
+func (b *Backend) MapSeparate(descriptor, device, size int) (backends.Region, error) {
+	if err := checkSharedSize(device, size); err != nil {
+		return backends.Region{}, err
+	}
+	if err := checkShared(descriptor, size); err != nil {
+		return backends.Region{}, err
+	}
+	at, err := mapAnywhere(descriptor, size, unix.PROT_READ|unix.PROT_WRITE, separately)
+	if err != nil {
+		return backends.Region{}, ranOut(err, size)
+	}
+	b.addMapping(at, &mapping{size: size, readable: -1})
+	return sharedRegion(at), nil
+}
+
+// separately reserves no memory for pages that may never be written to.
+const separately = unix.MAP_PRIVATE | unix.MAP_NORESERVE
 
 // ProtectShared leaves no writable mapping behind, so that SealShared may seal for good.
 func (b *Backend) ProtectShared(at backends.Region, size int) error {
@@ -280,16 +299,22 @@ func (b *Backend) ProtectShared(at backends.Region, size int) error {
 
 // SeparateShared leaves none behind either: a write copies the page.
 func (b *Backend) SeparateShared(at backends.Region, size int) error {
-	return b.remap("separating", at, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_NORESERVE)
+	return b.remap("separating", at, size, unix.PROT_READ|unix.PROT_WRITE, separately)
 }
 
-// remap maps what is mapped for writing anew where it is.
+// remap maps what others see the writes of anew where it is. Else what was written would be gone.
 func (b *Backend) remap(what string, at backends.Region, size, protection, flags int) error {
 	b.mappings.mu.Lock()
 	defer b.mappings.mu.Unlock()
 	m, err := b.mappingAt(at, size)
-	if err != nil || m.readable < 0 {
+	if err != nil {
 		return err
+	}
+	if m.readable < 0 {
+		if protection&unix.PROT_WRITE != 0 {
+			return nil
+		}
+		return unix.Mprotect(bytesAt(at.Address, size), protection)
 	}
 	if _, err := mapFile(at.Address, size, protection, flags, m.readable); err != nil {
 		return fmt.Errorf("%s %d bytes of shared memory at %#x: %w", what, size, at.Address, err)

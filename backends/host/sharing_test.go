@@ -175,3 +175,40 @@ func TestWhatIsWrittenToASeparatedMappingNobodyElseSees(t *testing.T) {
 	require.NoError(t, b.UnmapShared(other, unit))
 	assert.Error(t, b.SeparateShared(made, unit), "it is not mapped")
 }
+
+func TestASeparateMappingOfWhatMayNotBeWrittenTo(t *testing.T) {
+	b := New().(*Backend)
+	unit, err := b.SharedUnit(backends.HostDevice)
+	require.NoError(t, err)
+	size := 3 * unit
+	made, descriptor, err := b.NewShared(backends.HostDevice, size)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, unix.Close(descriptor)) }()
+	copy(bytesAt(made.Address, size), pattern(size))
+	require.NoError(t, b.ProtectShared(made, size))
+	forGood, err := SealShared(descriptor)
+	require.NoError(t, err)
+	require.True(t, forGood)
+	readable, err := ReadOnlyDescriptor(descriptor)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, unix.Close(readable)) }()
+	for _, from := range []int{descriptor, readable} {
+		own, err := b.MapSeparate(from, backends.HostDevice, size)
+		require.NoError(t, err)
+		mine := bytesAt(own.Address, size)
+		assert.Equal(t, pattern(size), mine)
+		mine[unit] = 200
+		assert.Equal(t, pattern(size), bytesAt(made.Address, size))
+		require.NoError(t, b.ProtectShared(own, size))
+		assert.Equal(t, byte(200), mine[unit], "what was written stays")
+		assert.ErrorIs(t, written(t, own), unix.EFAULT)
+		require.NoError(t, b.UnmapShared(own, size))
+	}
+	_, err = b.MapSeparate(descriptor, 1, size)
+	assert.Error(t, err)
+	_, err = b.MapSeparate(descriptor, backends.HostDevice, size+unit)
+	assert.ErrorContains(t, err, "are to be mapped")
+	_, err = b.MapSeparate(descriptor, backends.HostDevice, size-1)
+	assert.ErrorContains(t, err, "multiples of")
+	require.NoError(t, b.UnmapShared(made, size))
+}

@@ -8,8 +8,10 @@
 #include "hamr/store_interface.h"
 
 /* `how` of a call is HAMR_PROMPT, on which everything that the call was given must stay where it is until its outcome
- * is told, and this. */
-#define HAMR_LENT 0x800000u /* elements are described without a reference of their own: the token keeps them */
+ * is told, and these. */
+#define HAMR_LENT 0x800000u     /* elements are described without a reference of their own: the token keeps them */
+#define HAMR_PRIVATE 0x1000000u /* of get_object, with HAMR_LENT: those on the host with memory of their own may be
+                                 * written to, and nobody else sees it; others are read-only */
 
 /* Further kinds of hamr_error, behind those of hamr_status from HAMR_ERROR_NOT_FOUND on. Of these, the attributes are
  * HAMR_ERROR_NAME_TAKEN: name, the digits of the object that has it. HAMR_ERROR_FULL: source, the memory; size, limit,

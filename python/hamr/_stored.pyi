@@ -52,7 +52,14 @@ def store_create(
     /,
 ) -> _A: ...
 def store_get(
-    type: type[_A], lease: Owned, session: Owned, id: Any, unsafe: bool, milliseconds: int, /
+    type: type[_A],
+    lease: Owned,
+    session: Owned,
+    id: Any,
+    unsafe: bool,
+    private: bool,
+    milliseconds: int,
+    /,
 ) -> _A | None: ...
 def store_put(
     session: Owned, array: Any, allocator: int, device: int, flags: int, metadata: str | None, /

@@ -45,6 +45,7 @@ const (
 	promptFlag     = 1 << 21 // no more than a slice: then a *BusyError
 	inOrderFlag    = 1 << 22 // accesses give elements in C order
 	lentFlag       = 1 << 23 // of the store's calls: a token keeps the elements that are described
+	privateFlag    = 1 << 24 // of GetObject: nobody else sees what is written
 )
 
 // borrowedShape is d's own memory: valid during the call.

@@ -104,10 +104,10 @@ func bit(on bool) int32 {
 	return 0
 }
 
-// storedDescriptor is that of a sealed object's memory; nil where it lies beside others.
+// storedDescriptor is that of a sealed object's memory; nil where it lies beside others, or was written to since.
 func storedDescriptor(token uint64) (*gobuffer.Descriptor, error) {
 	o, err := storeObjects.get(token)
-	if err != nil || o.object == nil {
+	if err != nil || o.object == nil || o.private != nil {
 		return nil, err
 	}
 	return o.object.Descriptor(), nil

@@ -109,7 +109,7 @@ func LimitAnswers(token uint64, milliseconds int64) (err error) {
 }
 
 // HowFlags are all that Asking's How may have.
-const HowFlags = promptFlag | lentFlag
+const HowFlags = promptFlag | lentFlag | privateFlag
 
 // Asking is which session is asked, and how.
 type Asking struct {

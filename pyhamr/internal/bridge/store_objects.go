@@ -18,6 +18,7 @@ type storeObject struct {
 	object  *store.Object
 	group   *store.Group     // whose object it is
 	written *gobuffer.Memory // the builder's, where its elements are lent, until the token ends
+	private *gobuffer.Array  // what is lent instead of the object's
 }
 
 // Creation is what a new object is to be.
@@ -180,7 +181,7 @@ func AbortObject(how uint32, token uint64) (err error) {
 }
 
 // GetObject describes an object's elements at result; with milliseconds it is waited for. The token is
-// of the lease. sealed is whether the object was.
+// of the lease. sealed is whether the object was. With privateFlag the elements are those of Private, if there are any.
 func GetObject(a Asking, id StoreID, unsealed bool, milliseconds int64, result *Descriptor, token *uint64,
 	sealed *int32) error {
 	ask := a.query
@@ -192,12 +193,21 @@ func GetObject(a Asking, id StoreID, unsealed bool, milliseconds int64, result *
 		if err != nil {
 			return err
 		}
-		if a.How&lentFlag != 0 {
+		kept := &storeObject{object: o}
+		if a.How&privateFlag != 0 {
+			if kept.private, err = o.Private(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+				return errors.Join(err, o.Release())
+			}
+		}
+		switch {
+		case kept.private != nil:
+			result.lend(kept.private, false)
+		case a.How&lentFlag != 0:
 			result.lend(o.Array(), o.Array().ReadOnly() || o.Info().Sealed)
-		} else {
+		default:
 			result.Store(o.Array(), nil)
 		}
-		*sealed, *token = bit(o.Info().Sealed), storeObjects.keep(&storeObject{object: o})
+		*sealed, *token = bit(o.Info().Sealed), storeObjects.keep(kept)
 		return nil
 	})
 }
@@ -256,6 +266,9 @@ func (o *storeObject) end() {
 		_ = b.GiveUp()
 	}
 	_ = o.written.Release()
+	if o.private != nil {
+		_ = o.private.Close()
+	}
 }
 
 // storeAnswersWithin is how many milliseconds a server that stands still may have a wait take longer than it was to.

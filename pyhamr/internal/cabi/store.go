@@ -15,9 +15,9 @@ import (
 
 // What C says is the same bytes.
 var (
-	_ [unsafe.Sizeof(C.hamr_store_id{})]byte = [unsafe.Sizeof(bridge.StoreID{})]byte{}
-	_ [C.HAMR_STORE_KINDS_END]byte           = [bridge.StoreKindsEnd]byte{}
-	_ [C.HAMR_PROMPT | C.HAMR_LENT]byte      = [bridge.HowFlags]byte{}
+	_ [unsafe.Sizeof(C.hamr_store_id{})]byte             = [unsafe.Sizeof(bridge.StoreID{})]byte{}
+	_ [C.HAMR_STORE_KINDS_END]byte                       = [bridge.StoreKindsEnd]byte{}
+	_ [C.HAMR_PROMPT | C.HAMR_LENT | C.HAMR_PRIVATE]byte = [bridge.HowFlags]byte{}
 )
 
 func asking(how C.uint32_t, session C.uint64_t) bridge.Asking {

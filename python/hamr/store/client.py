@@ -219,7 +219,11 @@ class Client(Grouping, Several):
         unsafe, wait = flag_of("unsafe", unsafe), flag_of("wait", wait)
         until = until_of(timeout_of(timeout))
         known = self._known(id, name, wait, until)
-        found = self._found(known, unsafe, wait, seconds_until(until))
+        return self._at(wanted, self._found(known, unsafe, wait, seconds_until(until)))
+
+    @staticmethod
+    def _at(wanted: tuple[int, int] | None, found: Buffer) -> Buffer:
+        """Elements where they are wanted."""
         if wanted is None or wanted == (found._allocator, found.device):
             return found
         return found.copy(wanted[0], device=wanted[1])
@@ -232,9 +236,12 @@ class Client(Grouping, Several):
             id = self.get_name(name, wait, seconds_until(until))
         return id_of(id)
 
-    def _found(self, id: ObjectID, unsafe: bool, wait: bool, timeout: float | None) -> Buffer:
+    def _found(
+        self, id: ObjectID, unsafe: bool, wait: bool, timeout: float | None, private: bool = False
+    ) -> Buffer:
         def look(milliseconds: int) -> Buffer | None:
-            return _native.store_get(Buffer, Lease(), self._session(), id, unsafe, milliseconds)
+            what = id, unsafe, private, milliseconds
+            return _native.store_get(Buffer, Lease(), self._session(), *what)
 
         return found_within(timeout, wait, look, f"object {id} was not sealed")
 

@@ -28,7 +28,7 @@ class Grouping:
     """The groups of a client."""
 
     if TYPE_CHECKING:  # what a client has
-        get: Any
+        _at: Any
         _known: Any
         _found: Any
         _connected: Any
@@ -160,9 +160,9 @@ class Grouping:
         The first argument is an id, or a name that has not the form of one. ``only`` are paths of
         what is wanted, or their beginnings up to a dot: ``["layers.0"]``. Of dictionaries the rest
         is left out; in lists and tuples it is None. With ``allocator`` or ``device`` all elements
-        are copied there at once, unless they are there. ``private`` copies what is wanted, and
-        nothing else, to memory of this process beside it, which can be written to. ``wait`` and
-        ``timeout`` are as in ``get``.
+        are copied there at once, unless they are there. ``private`` arrays can be written to, and
+        nobody else sees it: on the host their pages are the group's until they are written to, on a
+        device what is wanted is copied beside it. ``wait`` and ``timeout`` are as in ``get``.
 
         ValueError if the object is no group, or if nothing has one of the paths.
         """
@@ -175,5 +175,6 @@ class Grouping:
         if wait:
             self._found(known, False, True, seconds_until(until))
         *_, told, _problem = _native.store_info(self._connected(), known)
-        found = lambda: self.get(known, allocator, device=device)  # noqa: E731
+        place = None if allocator is None and device is None else place_of(allocator, device)
+        found = lambda: self._at(place, self._found(known, False, False, None, private))  # noqa: E731
         return read(known, found, told, wanted, private)

@@ -82,8 +82,8 @@ class Group(Mapping[str, "Any"]):
         """The structure with PyTorch's tensors, in place, on the device where the group is.
 
         PyTorch has no read-only tensors. A write to one of these ends the process on the host, and
-        on a device it ends all of the process's work there. ``get_group`` with ``private`` gives a
-        copy that may be written to.
+        on a device it ends all of the process's work there. ``get_group`` with ``private`` gives
+        arrays that may be written to.
         """
         return self._by(libraries.to_torch())
 
@@ -252,7 +252,7 @@ class Directory:
     def _arrays(self, whole: Buffer, rows: list[list[int]], private: bool) -> list[Buffer]:
         """Arrays in place, or in one piece of new memory on the same device or the host."""
         made = _native.views(Buffer, whole, rows, self.elements)
-        if not private:
+        if not private or not whole.readonly:
             return made
         largest: dict[int, int] = {}  # by offset, as several arrays may have one
         for i, (row, each) in enumerate(zip(rows, made, strict=True)):

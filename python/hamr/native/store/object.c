@@ -78,7 +78,8 @@ PyObject *object_lent(Leasing *leasing, Draft *draft) {
     lease->id = leasing->call.id;
     lease->sealed = leasing->sealed != 0;
     uint64_t nbytes = (uint64_t)array_count(array) * (uint64_t)element_facts(array->element)->size;
-    if (!lease->path || owned_lies_at(lease, array->pointer, nbytes) < 0) return NULL;
+    int is_private = leasing->call.how & HAMR_PRIVATE && !(array->flags & HAMR_READ_ONLY); /* no place of the store's */
+    if (!lease->path || (!is_private && owned_lies_at(lease, array->pointer, nbytes) < 0)) return NULL;
     Owner *owner = owner_new((PyObject *)lease, NULL);
     if (!owner) return NULL;
     PyObject *made = is_of_device(array->allocator) ? draft_adopt_mapped(type, draft, owner)
@@ -113,14 +114,15 @@ static PyObject *create(PyObject *Py_UNUSED(module), PyObject *arguments) {
 static PyObject *get(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Leasing leasing;
     PyObject *id;
-    int unsafe;
+    int unsafe, is_private;
     long long milliseconds;
     StoreCall *call = &leasing.call;
     draft_start(&leasing.draft);
-    if (!PyArg_ParseTuple(arguments, "OOOOpL:store_get", &leasing.type, &leasing.object, &leasing.session, &id, &unsafe,
-                          &milliseconds) ||
+    if (!PyArg_ParseTuple(arguments, "OOOOppL:store_get", &leasing.type, &leasing.object, &leasing.session, &id,
+                          &unsafe, &is_private, &milliseconds) ||
         id_read(id, &call->id) < 0 || begin(&leasing) < 0)
         return NULL;
+    if (is_private) call->how |= HAMR_PRIVATE;
     STORE_CALL(*call, get_object, call->token, &call->id, unsafe, milliseconds, &leasing.draft.array, &leasing.token,
                &leasing.sealed);
     if (!call->error) return object_lent(&leasing, &leasing.draft);
@@ -203,8 +205,9 @@ PyMethodDef object_functions[] = {
      "store_create(type, lease, session, shape, element, allocator, device, flags, metadata) -> array: a new object's "
      "elements, which keep lease, as that keeps session."},
     {"store_get", get, METH_VARARGS,
-     "store_get(type, lease, session, id, unsafe, milliseconds) -> array: an object's elements, as of store_create; "
-     "None where there is no sealed one within so long. 0 does not wait."},
+     "store_get(type, lease, session, id, unsafe, private, milliseconds) -> array: an object's elements, as of "
+     "store_create; private, where they can be, for the caller alone to write to. None where there is no sealed one "
+     "within so long. 0 does not wait."},
     {"store_put", put, METH_VARARGS,
      "store_put(session, array, allocator, device, flags, metadata) -> Owned: an object of a copy of the elements, "
      "beside them for an allocator of -1. It goes with this unless its id is _taken."},

@@ -1,0 +1,92 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"hamr/backends"
+)
+
+func TestPrivateElements(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	maker, other := newClient(t, s), newClient(t, s)
+	const size = 1 << 20
+	threes, nines := bytes.Repeat([]byte{3}, size), bytes.Repeat([]byte{9}, size)
+	made, err := beginObject(t, maker, bytesOf(size), 3).Seal(background)
+	require.NoError(t, err)
+	got, err := other.Get(background, made.ID(), GetOptions{})
+	require.NoError(t, err)
+	for _, o := range []*Object{made, got} {
+		own, err := o.Private()
+		require.NoError(t, err)
+		again, err := o.Private()
+		require.NoError(t, err)
+		assert.Equal(t, backends.Malloc, own.Memory().Region().Allocator)
+		fill(t, own, 9)
+		for _, a := range []interface{ ReadOnly() bool }{own, again} {
+			assert.False(t, a.ReadOnly())
+		}
+		assert.Equal(t, nines, contents(t, own))
+		assert.Equal(t, threes, contents(t, again))
+		assert.Equal(t, threes, contents(t, made.Array()))
+		assert.Equal(t, threes, contents(t, got.Array()))
+		require.NoError(t, own.Close())
+		require.NoError(t, again.Close())
+	}
+	own, err := got.Private()
+	require.NoError(t, err)
+	require.NoError(t, got.Release())
+	require.NoError(t, made.Release())
+	require.NoError(t, maker.Delete(background, made.ID(), false))
+	f, err := maker.Statistics(background)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, f.Leases, "it keeps the lease")
+	assert.Equal(t, threes, contents(t, own))
+	require.NoError(t, own.Close())
+	_, err = got.Private()
+	require.ErrorContains(t, err, "released")
+	require.NoError(t, other.Close())
+	require.NoError(t, maker.Close())
+	empty(t, s)
+}
+
+func TestWhatHasNoPrivateElements(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	c := newClient(t, s)
+	onDevice := bytesOf(1 << 20)
+	onDevice.Allocator = backends.CUDA
+	for _, what := range []Description{bytesOf(100), onDevice} {
+		o, err := c.Get(background, makeObject(t, c, what, 3), GetOptions{})
+		require.NoError(t, err)
+		_, err = o.Private()
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+		require.NoError(t, o.Release())
+	}
+	b := beginObject(t, c, bytesOf(1<<20), 3)
+	o, err := c.Get(background, b.ID(), GetOptions{Unsafe: true})
+	require.NoError(t, err)
+	_, err = o.Private()
+	var unsealed *NotSealedError
+	require.ErrorAs(t, err, &unsealed)
+	require.NoError(t, o.Release())
+	require.NoError(t, b.Abort(background))
+
+	id := makeObject(t, c, bytesOf(0), 0)
+	o, err = c.Get(background, id, GetOptions{})
+	require.NoError(t, err)
+	none, err := o.Private()
+	require.NoError(t, err)
+	assert.Empty(t, contents(t, none))
+	require.NoError(t, none.Close())
+	require.NoError(t, o.Release())
+	var nothing *Object
+	_, err = nothing.Private()
+	require.ErrorContains(t, err, "nil or a zero value")
+	_, err = (&Object{}).Private()
+	require.ErrorContains(t, err, "nil or a zero value")
+	require.NoError(t, c.Close())
+}
