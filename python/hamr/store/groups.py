@@ -199,10 +199,12 @@ class Wanted:
 
     def has(self, path: str) -> bool:
         """Whether a path is one of them."""
-        beginnings = {path[:n] for n in self._lengths if path[n : n + 1] in ("", ".")}
-        found = beginnings & self._paths
-        self.missing -= found
-        return bool(found)
+        found = False
+        for n in self._lengths:
+            if path[n : n + 1] in ("", ".") and path[:n] in self._paths:
+                self.missing.discard(path[:n])
+                found = True
+        return found
 
 
 class Directory:
@@ -241,8 +243,9 @@ class Directory:
                 tree, numbers = self._part(only)
                 made = self._arrays(whole, [rows[i] for i in numbers], private)
                 arrays = dict(zip(numbers, made, strict=True))
-                paths = {path for path, _ in places(tree)}
-                self.metadata = {p: v for p, v in self.metadata.items() if p in paths}
+                if self.metadata:
+                    paths = {path for path, _ in places(tree)}
+                    self.metadata = {p: v for p, v in self.metadata.items() if p in paths}
             return Group(self.id, whole, _decoded(tree, arrays), metadata, self.metadata)
         except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
             if isinstance(error, _NotThere):
@@ -280,8 +283,15 @@ class Directory:
         def select(node: Any, path: str | None, wanted: bool) -> Any:
             wanted = (path is not None and asked.has(path)) or wanted
             if isinstance(node, dict):
-                parts = {k: select(v, _under(path, k), wanted) for k, v in node.items()}
-                kept = {key: each for key, each in parts.items() if each is not _NOTHING}
+                kept = {}
+                for key, value in node.items():
+                    here = _under(path, key)
+                    if type(value) is int:  # most are
+                        each = value if asked.has(here) or wanted else _NOTHING
+                    else:
+                        each = select(value, here, wanted)
+                    if each is not _NOTHING:
+                        kept[key] = each
                 return kept if kept or wanted else _NOTHING
             if isinstance(node, list) and node[0] in KINDS:
                 each = [select(v, _under(path, i), wanted) for i, v in enumerate(node[1:])]
@@ -318,9 +328,19 @@ def _decoded(node: Any, arrays: Any, depth: int = 0) -> Any:
         return _number(*node)
     if depth >= MOST_NESTED:
         raise ValueError(f"it is nested more than {MOST_NESTED} levels deep")
+    depth += 1
+    # Most are numbers of arrays, for which a call each would take longer than all else here.
     if kind is dict:
-        return {key: _decoded(each, arrays, depth + 1) for key, each in node.items()}
-    return KINDS[node[0]]([_decoded(each, arrays, depth + 1) for each in node[1:]])
+        return {
+            key: arrays[each] if type(each) is int and each >= 0 else _decoded(each, arrays, depth)
+            for key, each in node.items()
+        }
+    return KINDS[node[0]](
+        [
+            arrays[each] if type(each) is int and each >= 0 else _decoded(each, arrays, depth)
+            for each in node[1:]
+        ]
+    )
 
 
 def _number(kind: Any, value: Any) -> float:
