@@ -237,6 +237,39 @@ def test_a_key_that_is_there_twice(client):
         client.put_group({"a": twice})
 
 
+@pytest.mark.parametrize(
+    ("arrays", "path"),
+    [
+        ({"a": {"b": np.ones(1)}, "a.b": np.ones(2)}, "a.b"),
+        ({"a.b": np.ones(1), "a": {"b": np.ones(2)}}, "a.b"),
+        ([{"x": [np.ones(1)], "x.0": np.ones(1)}], "0.x.0"),
+        ({"": {"": np.ones(1)}, ".": np.ones(2)}, "."),
+        ({"a": {"b": np.ones(1)}, "a.b": None}, "a.b"),
+        ({"a": {"b": 3}, "a.b": np.ones(1)}, "a.b"),
+        ({"a": {"b": np.ones(1)}, "a.b": {"c": np.ones(1)}}, "a.b"),
+        ({"a": {"b": []}, "a.b": np.ones(1)}, "a.b"),
+    ],
+)
+def test_an_array_of_the_path_of_something_else_is_refused(client, arrays, path):
+    with pytest.raises(ValueError, match=f"^arrays has the path '{path}' twice: accepted are"):
+        client.put_group(arrays)
+    assert client.statistics()["objects"] == 0
+
+
+def test_paths_that_only_look_alike(client):
+    one, other = np.ones(1), np.zeros(2)
+    for arrays in (
+        {"a": {"b": {"c": one}}, "a.b": {"d": other}},
+        {"a": {"b": one}, "a.b.c": other},
+        {"": one, ".": other},
+        {"a": {"": one}, "a ": other},
+        {"a": {"b": 3}, "a.b": None, "x": one},
+    ):
+        group = client.get_group(client.put_group(arrays))
+        assert same(group.tree, arrays)
+        assert all(group[path] is each for path, each in group.items())
+
+
 def test_no_position_has_so_many_digits(client):
     group = client.get_group(client.put_group([np.ones(3)]))
     assert "9" * 5000 not in group

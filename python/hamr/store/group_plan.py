@@ -15,7 +15,7 @@ from .._buffer.buffers import Buffer, buffer
 from .._buffer.many import copy_all, shared
 from .arguments import json_of, text_of
 from .description import GROUP
-from .groups import ALIGNMENT, BYTES, MOST_NESTED, Group, places
+from .groups import ALIGNMENT, BYTES, MOST_NESTED, Group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class _Tree:
 
     def __init__(self, arrays: Any) -> None:
         self.leaves: list[Any] = []
+        self._is_array: dict[str, bool] = {}  # by path, behind a dot
         if isinstance(arrays, Group):
             arrays = arrays.tree
         if not isinstance(arrays, (Mapping, list, tuple)):
@@ -43,6 +44,18 @@ class _Tree:
         self.json = self._encoded(arrays, "", 0)
 
     def _encoded(self, value: Any, path: str, depth: int) -> Any:
+        told = self._as_json(value, path, depth)
+        is_array = type(told) is int
+        before = self._is_array.get(path)
+        if before or (is_array and before is not None):
+            raise ValueError(
+                f"arrays has the path {path[1:]!r} twice: accepted are arrays whose paths nothing "
+                "else has"
+            )
+        self._is_array[path] = is_array
+        return told
+
+    def _as_json(self, value: Any, path: str, depth: int) -> Any:
         kind = type(value)
         if kind in (list, tuple):
             self._nest(depth, path)
@@ -97,7 +110,7 @@ class _Tree:
 
     def paths(self) -> list[str]:
         """The paths of the arrays."""
-        return [path for path, _ in places(self.json)]
+        return [path[1:] for path, is_array in self._is_array.items() if is_array]
 
     def sources(self) -> list[_native.Array]:
         """The arrays, shared."""
