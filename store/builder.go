@@ -103,6 +103,9 @@ func (r *creation) of(c *Client, what Description) (err error) {
 	if err := c.isNone(); err != nil {
 		return err
 	}
+	if err := protocol.MetadataOfAny(what.Metadata); err != nil {
+		return err
+	}
 	r.client, r.what = c, what
 	if r.layout, err = arrayiface.NewLayout(what.Type, what.Shape, nil); err != nil {
 		return err

@@ -113,6 +113,9 @@ func (c *Client) Metadata(ctx context.Context, id ID) ([]byte, error) {
 
 // SetMetadata replaces the metadata of an object that this client has made and not sealed.
 func (c *Client) SetMetadata(ctx context.Context, id ID, metadata []byte) error {
+	if err := protocol.MetadataOfAny(metadata); err != nil {
+		return err
+	}
 	metadata = slices.Clone(metadata)
 	return c.change(ctx, id, asking.Call{
 		Operation: protocol.OpSetMetadata,

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -59,5 +60,24 @@ func TestMetadataThatSomeClientCouldNotRead(t *testing.T) {
 		require.NoError(t, err)
 		require.ErrorAs(t, c.SetMetadata(background, b.ID(), []byte(bad)), &argument, bad)
 		require.NoError(t, b.Abort(background))
+	}
+}
+
+func TestTooMuchMetadata(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	c := newClient(t, s)
+	b, err := c.Create(background, bytesOf(1))
+	require.NoError(t, err)
+	for _, size := range []int{protocol.MostMetadata + 1, protocol.LargestMetadata + 1, protocol.MostPacket, 5 << 20} {
+		what := bytesOf(1)
+		what.Metadata = []byte(`"` + strings.Repeat("a", size-2) + `"`)
+		_, err := c.Create(background, what)
+		for _, err := range []error{err, c.SetMetadata(background, b.ID(), what.Metadata)} {
+			var argument *ArgumentError
+			require.ErrorAs(t, err, &argument)
+			assert.Equal(t, "metadata", argument.Argument)
+			assert.Equal(t, fmt.Sprintf("%d bytes", size), argument.Value)
+			assert.Contains(t, argument.Accepted, "at most 32768")
+		}
 	}
 }

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import struct
+import subprocess
 import sys
 
 import numpy as np
@@ -204,6 +205,35 @@ def test_metadata_that_are_null(client, tmp_path):
     group = client.get_group(client.load_group(raw(tmp_path / "file", header, b"12")))
     assert group.metadata is None
     assert group["a"].get().tolist() == [49, 50]
+
+
+@pytest.mark.parametrize("size", [40_000, 60_000, 5_000_000])
+def test_metadata_that_are_too_much_for_the_server(client, tmp_path, size):
+    save_file(WEIGHTS, tmp_path / "model.safetensors", {"notes": "x" * size})
+    for path in (tmp_path, tmp_path / "model.safetensors"):
+        told = f"metadata of {path} is {size // 1000}[0-9]{{3}} bytes: accepted is at most 32768"
+        with pytest.raises(ValueError, match=rf"^{told}.*; metadata={{}} leaves them out$"):
+            client.load_group(path)
+    assert client.statistics()["objects"] == 0
+    with pytest.raises(ValueError, match=r"^metadata is \d+ bytes: accepted is at most 32768"):
+        client.load_group(path, metadata={"x": "y" * size})
+    assert there(client.get_group(client.load_group(path, metadata={})), WEIGHTS)
+
+
+def test_more_files_than_may_be_open(server, tmp_path):
+    code = """
+import resource, sys
+import hamr.store
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+with hamr.store.connect(sys.argv[1]) as client:
+    group = client.get_group(client.load_group(sys.argv[2]))
+    print(len(group), group["a149"].get().tolist())
+"""
+    for i in range(150):
+        save_file({f"a{i}": np.full(3, i, "u1")}, tmp_path / f"{i}.safetensors")
+    command = [sys.executable, "-c", code, server.path, str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (ran.stdout, ran.stderr) == ("150 [149, 149, 149]\n", "")
 
 
 @pytest.mark.parametrize("name", ["file", "one.safetensors", "x.safetensors.index.json"])

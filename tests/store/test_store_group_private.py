@@ -48,9 +48,7 @@ def test_a_private_group_takes_memory_for_what_is_written_alone(client):
     shared = client.get_group(id)
     address = group["0"].ptr
     assert private_bytes(address) == 0
-    assert all(
-        (np.asarray(a) == np.asarray(b)).all() for a, b in zip(group.values(), shared.values())
-    )
+    assert all((np.asarray(group[path]) == np.asarray(shared[path])).all() for path in group)
     assert private_bytes(address) == 0
     group["5"].fill(200)
     np.asarray(group["9"])[:PAGE] = 100

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import mmap
 import os
+import weakref
 from pathlib import Path
 from stat import S_ISREG
 
@@ -114,13 +116,31 @@ def _opened(file: Path) -> tuple[dict[str, Any], dict[str, str]]:
                 pass
         except SafetensorError as error:
             raise ValueError(f"{file} is no safetensors file: {error}") from None
+        except FileNotFoundError:
+            _open(file).close()  # It is what safetensors says, too, where no more may be open.
+            raise
         length = int.from_bytes(opened.read(LENGTH), "little")
         header = json.loads(opened.read(length))
-        pages = mmap.mmap(opened.fileno(), 0, prot=mmap.PROT_READ)
+        whole = _pages(opened)
     says = header.pop("__metadata__", None) or {}
-    whole = buffer(memoryview(pages))
     begin = LENGTH + length
     return {name: _array(file, name, told, whole, begin) for name, told in header.items()}, says
+
+
+def _pages(opened: BinaryIO) -> Buffer:
+    """A file in memory. ``mmap.mmap`` would keep a descriptor, of which a process has few."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    size = os.fstat(opened.fileno()).st_size
+    libc.mmap.restype = ctypes.c_void_p
+    what = mmap.PROT_READ, mmap.MAP_SHARED, opened.fileno(), ctypes.c_long(0)
+    address = libc.mmap(None, ctypes.c_size_t(size), *what)
+    if address == ctypes.c_void_p(-1).value:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), opened.name)
+    pages = (ctypes.c_ubyte * size).from_address(address)
+    unmap = weakref.finalize(pages, libc.munmap, ctypes.c_void_p(address), ctypes.c_size_t(size))
+    unmap.atexit = False  # others may still have them
+    return buffer(memoryview(pages).cast("B").toreadonly())
 
 
 def _array(file: Path, name: str, told: Any, whole: Buffer, begin: int) -> Buffer:

@@ -138,10 +138,16 @@ class Grouping:
         del arrays
         what = plan.metadata(says or None if metadata is None else metadata)
         bar = bar_of(plan.copied, str(path)) if shows else None
-        if bar is None:
-            return self._put_plan(plan, place, flags, what, naming)
-        with bar:
-            return self._put_plan(plan, place, flags, what, naming, bar.update)
+        try:
+            if bar is None:
+                return self._put_plan(plan, place, flags, what, naming)
+            with bar:
+                return self._put_plan(plan, place, flags, what, naming, bar.update)
+        except ValueError as error:
+            if metadata is not None or not str(error).startswith("metadata is"):
+                raise
+            told = str(error).removeprefix("metadata")
+            raise ValueError(f"metadata of {path}{told}; metadata={{}} leaves them out") from None
 
     def get_group(
         self,

@@ -12,7 +12,8 @@ const (
 	MostPacket      = 64 << 10
 	MostPayload     = MostPacket - HeaderBytes
 	MostDescriptors = 4
-	MostMetadata    = 32 << 10 // unless ServerOptions say otherwise, and never more than 48 KiB
+	MostMetadata    = 32 << 10 // unless ServerOptions say otherwise
+	LargestMetadata = 48 << 10 // that they may say
 	MostName        = 255
 	MostUndone      = 8 // requests of late that can be undone
 )

@@ -21,6 +21,15 @@ func MetadataWithin(metadata []byte, most int) error {
 	return CheckMetadata(metadata)
 }
 
+// MetadataOfAny refuses what is too much for any server.
+func MetadataOfAny(metadata []byte) error {
+	if len(metadata) <= LargestMetadata {
+		return nil
+	}
+	return &ArgumentError{Argument: "metadata", Value: fmt.Sprintf("%d bytes", len(metadata)),
+		Accepted: fmt.Sprintf("at most %d, or what the server's options say, up to %d", MostMetadata, LargestMetadata)}
+}
+
 // CheckMetadata refuses what a server does not take as metadata: what is no JSON, or JSON that some client could not
 // read. Nothing at all is accepted.
 func CheckMetadata(metadata []byte) error {

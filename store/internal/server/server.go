@@ -53,7 +53,7 @@ func (o *Options) complete() error {
 			return &protocol.ArgumentError{Argument: name, Value: fmt.Sprint(limit), Accepted: "0 or more"}
 		}
 	}
-	if most := protocol.MostMetadata * 3 / 2; o.MaxMetadata > most {
+	if most := protocol.LargestMetadata; o.MaxMetadata > most {
 		accepted := fmt.Sprintf("at most %d", most)
 		return &protocol.ArgumentError{Argument: "MaxMetadata", Value: fmt.Sprint(o.MaxMetadata), Accepted: accepted}
 	}
