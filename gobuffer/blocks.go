@@ -85,7 +85,7 @@ func blockPairs(destinations, sources []*Array) ([]pair, error) {
 		}
 		list[i] = pair{d.runtime, d.all(), from, d.options.Transfer}
 	}
-	return list, nil
+	return list, noPaused(list)
 }
 
 // blocksOf returns b with blocks of the shape of a's.

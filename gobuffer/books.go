@@ -308,6 +308,9 @@ func (r *Runtime) LibraryLimits() (list []LibraryLimit) {
 func (m *Memory) come(size int) {
 	r := m.runtime
 	r.counters[m.region.Allocator].Add(m, &m.place, size)
+	if m.tag != backends.NoTag && m.pauser.IsPaused(m.tag) { // since it was taken
+		r.countAway(m.tag)
+	}
 	if r.books.watched.Load() != 0 {
 		if c := r.checked(); c != nil {
 			m.life = &lives{allocated: c.now()}

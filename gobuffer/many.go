@@ -28,6 +28,9 @@ func CopyMany(destinations, sources []*Array) (err error) {
 		}
 		list[i] = pair{d.runtime, d.all(), from, d.options.Transfer}
 	}
+	if err := noPaused(list); err != nil {
+		return err
+	}
 	if independent(list) {
 		lockPairs(list)
 		err = copyApart(list)
@@ -53,6 +56,16 @@ type pair struct {
 	runtime  *Runtime
 	dst, src piece
 	transfer Transfer
+}
+
+// noPaused refuses pairs of which any memory is paused, before any is copied.
+func noPaused(list []pair) error {
+	for i := range list {
+		if err := errors.Join(list[i].dst.memory.notPaused(), list[i].src.memory.notPaused()); err != nil {
+			return fmt.Errorf("destinations[%d], sources[%d]: %w", i, i, err)
+		}
+	}
+	return nil
 }
 
 // lockPairs finds out which ends of pairs are page-locked.

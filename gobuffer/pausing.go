@@ -74,6 +74,7 @@ func (r *Runtime) Pause(name string, keep backends.Keep, folder string) error {
 			keep = backends.KeepHost // or what it has written around elements would be taken for overwritten
 		}
 	}
+	defer r.countAway(t)
 	for _, b := range r.pausers() {
 		if err := b.Pause(t, keep, folder); err != nil {
 			return err
@@ -93,6 +94,7 @@ func (r *Runtime) Resume(name string) error {
 	if err != nil {
 		return err
 	}
+	defer r.countAway(t)
 	for _, b := range r.pausers() {
 		if !b.IsPaused(t) {
 			continue

@@ -1,6 +1,7 @@
 package gobuffer_test
 
 import (
+	"bytes"
 	"errors"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/backends/backendtest"
+	"hamr/backends/host"
 	"hamr/gobuffer"
 )
 
@@ -100,7 +102,7 @@ func (p *pausing) Paused() []backends.Paused { return nil }
 func pausingRuntime(t *testing.T) (*gobuffer.Runtime, *pausing) {
 	fake := backendtest.NewFake(growing(1 << 16))
 	p := &pausing{Fake: fake, tagged: map[backends.Address]backends.Tag{}, paused: map[backends.Tag]backends.Keep{}}
-	r, err := gobuffer.NewRuntime(p)
+	r, err := gobuffer.NewRuntime(p, host.New())
 	require.NoError(t, err)
 	return r, p
 }
@@ -224,4 +226,90 @@ func TestMemoryThatIsBeingResumedCountsForTheLimits(t *testing.T) {
 		assert.EqualValues(t, used, r.LibraryLimits()[0].Current)
 	}
 	require.NoError(t, a.Close())
+}
+
+func TestPausedMemoryCountsForNoPeak(t *testing.T) {
+	r, p := pausingRuntime(t)
+	tag, err := r.Tag(t.Name())
+	require.NoError(t, err)
+	made := func(tag backends.Tag, size int) *gobuffer.Array {
+		a, err := r.NewArray(arrayiface.Uint8, []int{size}, gobuffer.Options{Allocator: backends.CUDAVMM, Tag: tag})
+		require.NoError(t, err)
+		return a
+	}
+	is := func(current, peak int64) {
+		t.Helper()
+		s := r.Statistics()[0]
+		assert.Equal(t, []int64{current, peak}, []int64{s.Current, s.Peak})
+	}
+	a, b := made(tag, 1000), made(tag, 100)
+	is(1100, 1100)
+	for range 2 {
+		require.NoError(t, r.Pause(t.Name(), backends.KeepHost, ""))
+		is(0, 1100)
+	}
+	other := made(backends.NoTag, 900)
+	is(900, 1100)
+	require.NoError(t, b.Close())
+	is(900, 1100)
+	p.fails = errors.New("no")
+	require.ErrorIs(t, r.Resume(t.Name()), p.fails)
+	is(900, 1100)
+	p.fails = nil
+	for range 2 {
+		require.NoError(t, r.Resume(t.Name()))
+		is(1900, 1900)
+	}
+	require.NoError(t, r.Pause(t.Name(), backends.KeepHost, ""))
+	r.ResetPeaks()
+	is(900, 900)
+	require.NoError(t, r.Resume(t.Name()))
+	is(1900, 1900)
+	require.NoError(t, a.Close())
+	require.NoError(t, other.Close())
+	is(0, 1900)
+}
+
+func TestManyCopiesOfWhichOneIsPausedCopyNothing(t *testing.T) {
+	r, p := pausingRuntime(t)
+	tag, err := r.Tag(t.Name())
+	require.NoError(t, err)
+	made := func(o gobuffer.Options, value uint8) *gobuffer.Buffer[uint8] {
+		o.Allocator = backends.CUDAVMM
+		a, err := r.NewArray(arrayiface.Uint8, []int{64}, o)
+		require.NoError(t, err)
+		b, err := gobuffer.Typed[uint8](a)
+		require.NoError(t, err)
+		require.NoError(t, b.FillValue(value))
+		return b
+	}
+	first, second := made(gobuffer.Options{}, 1), made(gobuffer.Options{}, 2)
+	away := made(gobuffer.Options{Tag: tag}, 3)
+	index, err := r.NewArray(arrayiface.Int32, []int{1}, gobuffer.Options{Allocator: backends.CUDAHost})
+	require.NoError(t, err)
+	zero, err := gobuffer.Typed[int32](index)
+	require.NoError(t, err)
+	require.NoError(t, zero.FillValue(0))
+	require.NoError(t, r.Pause(t.Name(), backends.KeepHost, ""))
+	holds := func(b *gobuffer.Buffer[uint8], value uint8) {
+		t.Helper()
+		got := make([]uint8, 64)
+		require.NoError(t, b.Get(0, got))
+		assert.Equal(t, bytes.Repeat([]byte{value}, 64), got)
+	}
+	var refused *backends.PausedError
+	for name, lists := range map[string][2][]*gobuffer.Array{
+		"read":              {{first.Array, first.Array}, {second.Array, away.Array}},
+		"written":           {{first.Array, away.Array}, {second.Array, first.Array}},
+		"read, apart":       {{first.Array, second.Array}, {second.Array, away.Array}},
+		"written, at first": {{away.Array, first.Array}, {second.Array, second.Array}},
+	} {
+		require.ErrorAs(t, gobuffer.CopyMany(lists[0], lists[1]), &refused, name)
+		require.ErrorAs(t, gobuffer.CopyBlocks(lists[0], index, lists[1], index), &refused, name)
+		holds(first, 1)
+		holds(second, 2)
+	}
+	assert.Zero(t, p.held)
+	require.NoError(t, r.Resume(t.Name()))
+	closeAll(t, first.Array, second.Array, away.Array, index)
 }

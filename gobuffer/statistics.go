@@ -10,8 +10,7 @@ type Statistics struct {
 	Allocator backends.Allocator
 	Live      int64 // allocations not yet freed
 	Current   int64 // bytes in them, without memory that is paused
-	// Peak is the most bytes there ever were at once. What one goroutine frees while
-	// another allocates may count as still there.
+	// Peak is the most that Current ever was. What one goroutine frees while another allocates may count as still there.
 	Peak    int64
 	Made    int64 // allocations since the start
 	Adopted int64 // foreign arrays in use now; their bytes are not counted
@@ -34,7 +33,6 @@ func (r *Runtime) Statistics() []Statistics {
 			continue
 		}
 		s.Current, s.Peak = c.Bytes()
-		s.Current -= r.bytesAway(func(m *Memory) bool { return m.region.Allocator == a })
 		s.Kept, s.Reused = r.kept.bytes(a), r.kept.reused[a].Load()
 		list = append(list, s)
 	}
@@ -57,6 +55,20 @@ type living = counts.Living[Memory]
 func (r *Runtime) eachLiving(f func(l *living)) {
 	for a := range r.counters {
 		r.counters[a].Each(f)
+	}
+}
+
+// countAway has statistics count memory of a tag as it is now: in use unless it is paused.
+func (r *Runtime) countAway(t backends.Tag) {
+	for a := range r.counters {
+		for _, away := range []bool{true, false} {
+			r.counters[a].SetAway(away, func(m *Memory) int {
+				if m.tag != t || m.pauser.IsPaused(t) != away {
+					return 0
+				}
+				return m.Size()
+			})
+		}
 	}
 }
 

@@ -53,6 +53,10 @@ USES = {
 }
 
 
+def blocks_of_one(to, of):
+    hamr.copy_blocks(to, [0], of, [0])
+
+
 @pytest.mark.parametrize("use", USES)
 def test_what_would_use_paused_memory_says_so(name, use):
     buffer, other = made(name), hamr.Buffer(1000, "f4", "cuda", fill=1)
@@ -62,6 +66,26 @@ def test_what_would_use_paused_memory_says_so(name, use):
     assert refused.value.tag == name
     hamr.resume(name)
     USES[use](buffer, other)
+
+
+@pytest.mark.parametrize("copy", [hamr.copy_many, blocks_of_one])
+def test_nothing_of_many_copies_is_made_where_one_is_paused(name, copy):
+    away, host = made(name), np.zeros((2, 1000), "f4")
+    first, second = (hamr.Buffer((2, 1000), "f4", "cuda", fill=i) for i in (1, 2))
+    away = away.reshape(1, 1000)
+    hamr.pause(name, keep="host")
+    for to, of in (
+        ([first, first], [second, away]),
+        ([first, second, away], [second, first, first[:1]]),
+        ([host, second], [first, away]),
+    ):
+        with pytest.raises(hamr.PausedMemory) as refused:
+            copy(to, of)
+        assert refused.value.tag == name
+    assert [float(on_host(b).max()) for b in (first, second, hamr.buffer(host))] == [1, 2, 0]
+    hamr.resume(name)
+    copy([first, first], [second, away])
+    assert (on_host(first)[:1] == on_host(away)).all()
 
 
 def test_what_needs_no_memory_still_works(name):

@@ -41,6 +41,7 @@ type part[M any] struct {
 type Living[M any] struct {
 	Memory *M
 	Record *Record // nil, or of the Recorder that saw it come
+	away   bool    // its bytes are not in use
 }
 
 // Record is what an allocation knows of how it came to be.
@@ -146,14 +147,51 @@ func (c *Counter[M]) Remove(at *Place, size int) {
 	p := &c.parts[at.part]
 	p.mutex.Lock()
 	p.freed++
-	p.room += int64(size)
-	if !p.roomy {
-		p.roomy = true
-		c.roomy.Or(1 << at.part)
+	if !p.lives[at.index].away {
+		c.leave(int(at.part), int64(size))
 	}
 	p.lives[at.index] = Living[M]{}
 	p.free = append(p.free, at.index)
 	p.mutex.Unlock()
+}
+
+// leave counts bytes that are not in use any more. The mutex of the part is held.
+func (c *Counter[M]) leave(i int, bytes int64) {
+	p := &c.parts[i]
+	p.room += bytes
+	if !p.roomy {
+		p.roomy = true
+		c.roomy.Or(1 << i)
+	}
+}
+
+// SetAway counts the bytes of memory that lives as in use no more, or as in use again. size is how many, and 0 of memory
+// that stays as it is.
+func (c *Counter[M]) SetAway(away bool, size func(m *M) int) {
+	for i := range c.parts {
+		p, bytes := &c.parts[i], 0
+		p.mutex.Lock()
+		for place := range p.lives {
+			l := &p.lives[place]
+			if l.Memory == nil || l.away == away {
+				continue
+			}
+			if n := size(l.Memory); n > 0 {
+				l.away = away
+				bytes += n
+			}
+		}
+		fits := true
+		if away {
+			c.leave(i, int64(bytes))
+		} else {
+			fits = p.use(bytes)
+		}
+		p.mutex.Unlock()
+		if !fits {
+			c.rise(i, bytes)
+		}
+	}
 }
 
 // Restore undoes Remove.
