@@ -243,3 +243,10 @@ def test_the_pythons_that_run_most_come_first():
 def test_the_extensions_accesses_are_told_from_gos(frames, found):
     report = "".join(f"==1==    by 0x1: ??? {frame}\n" for frame in frames)
     assert sanitize.by_extension(report) is found
+
+
+def test_what_runs_without_the_race_detector_is_there():
+    for folder, tests in go_tests.ONE_AFTER_ANOTHER.items():
+        text = "".join(file.read_text() for file in (ROOT / folder).glob("*_test.go"))
+        for test in tests:
+            assert f"func {test.partition('/')[0]}(" in text, (folder, test)
