@@ -8,6 +8,7 @@ import (
 
 	"hamr/arrayiface"
 	"hamr/backends"
+	"hamr/backends/host"
 	"hamr/gobuffer"
 	"hamr/store/internal/asking"
 	"hamr/store/internal/protocol"
@@ -256,6 +257,19 @@ func (b *Builder) Array() *gobuffer.Array {
 		return nil
 	}
 	return b.array
+}
+
+// Prepare has large memory on the host be there, by several threads, before it is written: to write all of it is quicker
+// then. The elements are as before. The error is the context's.
+func (b *Builder) Prepare(ctx context.Context) error {
+	if b == nil || b.client == nil {
+		return errNoBuilder
+	}
+	m := b.held.mapping
+	if m == nil || m.slab || !m.memory.Separable() {
+		return ctx.Err()
+	}
+	return host.PrepareShared(ctx, m.descriptor, m.memory.Region().Address, int(m.size))
 }
 
 var errNoBuilder = &ArgumentError{Argument: "builder", Value: "nil or a zero value", Accepted: "what Create returns"}

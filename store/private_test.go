@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"testing"
 
@@ -88,5 +89,30 @@ func TestWhatHasNoPrivateElements(t *testing.T) {
 	require.ErrorContains(t, err, "nil or a zero value")
 	_, err = (&Object{}).Private()
 	require.ErrorContains(t, err, "nil or a zero value")
+	require.NoError(t, c.Close())
+}
+
+func TestPreparedMemory(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	c := newClient(t, s)
+	onDevice := bytesOf(1 << 20)
+	onDevice.Allocator = backends.CUDA
+	ended, end := context.WithCancel(background)
+	end()
+	for _, what := range []Description{bytesOf(0), bytesOf(100), bytesOf(5<<20 + 7), onDevice} {
+		b, err := c.Create(background, what)
+		require.NoError(t, err)
+		require.NoError(t, b.Prepare(background))
+		fill(t, b.Array(), 5)
+		require.NoError(t, b.Prepare(background))
+		require.ErrorIs(t, b.Prepare(ended), context.Canceled)
+		assert.Equal(t, bytes.Repeat([]byte{5}, what.Shape[0]), contents(t, b.Array()))
+		o, err := b.Seal(background)
+		require.NoError(t, err)
+		require.NoError(t, o.Release())
+	}
+	var none *Builder
+	require.ErrorIs(t, none.Prepare(background), errNoBuilder)
+	require.ErrorIs(t, (&Builder{}).Prepare(background), errNoBuilder)
 	require.NoError(t, c.Close())
 }

@@ -80,20 +80,21 @@ func unmap(at backends.Address, size int) error {
 }
 
 // takeHuge puts huge pages under a part of a file, which is mapped and begins and ends with one. One small page of
-// each is made by a write, which fails if there is no memory. By the mapping, that would be SIGBUS.
+// each is made through the file, which fails if there is no memory. By the mapping, that would be SIGBUS.
 func takeHuge(descriptor int, mapped []byte, offset int) error {
 	huge := hugePage()
 	for at := 0; at < len(mapped); at += huge {
-		if err := writeZero(descriptor, offset+at); err != nil {
+		if err := makePage(descriptor, offset+at); err != nil {
 			return err
 		}
 	}
 	return unix.Madvise(mapped, unix.MADV_COLLAPSE)
 }
 
-func writeZero(descriptor, at int) error {
+// makePage leaves what is written as it is.
+func makePage(descriptor, at int) error {
 	for {
-		if _, err := unix.Pwrite(descriptor, []byte{0}, int64(at)); err != unix.EINTR {
+		if err := unix.Fallocate(descriptor, unix.FALLOC_FL_KEEP_SIZE, int64(at), 1); err != unix.EINTR {
 			return err
 		}
 	}
@@ -120,12 +121,36 @@ func writeHuge(ctx context.Context, descriptor int, from backends.Address, size 
 	}
 	defer func() { err = errors.Join(err, unmap(at, size)) }()
 	target, source := bytesAt(at, size), bytesAt(from, size)
-	part := hugePart()
+	return takeParts(ctx, descriptor, target, func(begin, end int) {
+		for at := begin; at < end; at += pieceSize {
+			piece := min(at+pieceSize, end)
+			copy(target[at:piece], source[at:piece])
+		}
+	}, func(begin, end int) error { return writeParts(ctx, descriptor, source, begin, end) })
+}
+
+// PrepareShared puts huge pages under new memory of NewSharedFile where it is mapped for writing, by several threads, for
+// as long as that is quick and until the context ends. The rest gets small pages when it is written.
+func PrepareShared(ctx context.Context, descriptor int, at backends.Address, size int) error {
+	huge := hugePage()
+	if huge == 0 || size < 2*huge || int(at)%huge != 0 {
+		return ctx.Err()
+	}
+	nothing := func(int, int) {}
+	_, err := takeParts(ctx, descriptor, bytesAt(at, size/huge*huge), nothing, func(int, int) error { return nil })
+	return err
+}
+
+// takeParts puts huge pages under a mapped file, from the beginning, for as long as that is quick, and returns how many
+// bytes have them. ready is called with each part that does. other is called with one that may not, and is the last.
+func takeParts(ctx context.Context, descriptor int, target []byte, ready func(begin, end int),
+	other func(begin, end int) error) (taken int, err error) {
+	part, size := hugePart(), len(target)
 	parts := (size + part - 1) / part
 	var next, took, made atomic.Int64
 	var slow atomic.Bool
 	failed := make([]error, min(mostWriters, runtime.GOMAXPROCS(0), parts))
-	write := func(i int) {
+	take := func(i int) {
 		for ctx.Err() == nil && !slow.Load() {
 			begin := int(next.Add(1)-1) * part
 			if begin >= size {
@@ -134,9 +159,8 @@ func writeHuge(ctx context.Context, descriptor int, from backends.Address, size 
 			end := min(begin+part, size)
 			start := time.Now()
 			if takeHuge(descriptor, target[begin:end], begin) != nil {
-				// The part that is there stays, and is written through the file.
 				slow.Store(true)
-				if failed[i] = writeParts(ctx, descriptor, source, begin, end); failed[i] != nil {
+				if failed[i] = other(begin, end); failed[i] != nil {
 					return
 				}
 				continue
@@ -145,17 +169,14 @@ func writeHuge(ctx context.Context, descriptor int, from backends.Address, size 
 			if bytes >= int64(4*part) && spent > bytes>>20*int64(patience)*int64(len(failed)) {
 				slow.Store(true)
 			}
-			for at := begin; at < end; at += pieceSize {
-				piece := min(at+pieceSize, end)
-				copy(target[at:piece], source[at:piece])
-			}
+			ready(begin, end)
 		}
 	}
 	var others sync.WaitGroup
 	for i := range failed[1:] {
-		others.Go(func() { write(i + 1) })
+		others.Go(func() { take(i + 1) })
 	}
-	write(0)
+	take(0)
 	others.Wait()
 	if err := errors.Join(append(failed, ctx.Err())...); err != nil {
 		return 0, err

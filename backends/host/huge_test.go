@@ -169,6 +169,30 @@ func TestWriteSharedEndsWithItsContext(t *testing.T) {
 	require.False(t, errors.As(err, new(*backends.OutOfMemoryError)))
 }
 
+func TestPreparedMemoryIsThereAndZero(t *testing.T) {
+	b, page := New().(*Backend), os.Getpagesize()
+	for _, size := range []int{page, 4<<20 + page, 40<<20 + 3*page} {
+		at, descriptor, err := b.NewShared(backends.HostDevice, size)
+		require.NoError(t, err)
+		require.NoError(t, PrepareShared(context.Background(), descriptor, at.Address, size))
+		var file unix.Stat_t
+		require.NoError(t, unix.Fstat(descriptor, &file))
+		if huge := hugePage(); huge > 0 && size >= 2*huge {
+			assert.EqualValues(t, size/huge*huge, file.Blocks*512)
+		}
+		assert.True(t, bytes.Equal(make([]byte, size), bytesAt(at.Address, size)))
+		values := pattern(size)
+		copy(bytesAt(at.Address, size), values)
+		require.NoError(t, PrepareShared(context.Background(), descriptor, at.Address, size))
+		assert.True(t, bytes.Equal(values, readAll(t, descriptor, size)))
+		ctx, end := context.WithCancel(context.Background())
+		end()
+		require.ErrorIs(t, PrepareShared(ctx, descriptor, at.Address, size), context.Canceled)
+		require.NoError(t, b.UnmapShared(at, size))
+		require.NoError(t, unix.Close(descriptor))
+	}
+}
+
 // BenchmarkWriteShared writes to new and to ready memory, beside a copy to memory that is there.
 func BenchmarkWriteShared(b *testing.B) {
 	const size = 512 << 20

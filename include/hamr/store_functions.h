@@ -13,6 +13,9 @@
 #define HAMR_PRIVATE 0x1000000u /* of get_object, with HAMR_LENT: those on the host with memory of their own may be
                                  * written to, and nobody else sees it; others are read-only */
 
+/* A flag of create_object: all of it is about to be written, so that memory on the host is to be there at once. */
+#define HAMR_STORE_WHOLE 0x10000u
+
 /* Further kinds of hamr_error, behind those of hamr_status from HAMR_ERROR_NOT_FOUND on. Of these, the attributes are
  * HAMR_ERROR_NAME_TAKEN: name, the digits of the object that has it. HAMR_ERROR_FULL: source, the memory; size, limit,
  * used and holders. HAMR_ERROR_LOST: name, the path. HAMR_STORE_DESCRIPTORS: code, the errno. */

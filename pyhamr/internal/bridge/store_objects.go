@@ -35,6 +35,7 @@ const (
 	storeSeparate
 	storeIsSealed // told alone
 	storeSession
+	storeWhole = 1 << 16 // HAMR_STORE_WHOLE
 )
 
 func (c Creation) description() store.Description {
@@ -96,6 +97,11 @@ func CreateObject(a Asking, what Creation, result *Descriptor, id *StoreID, toke
 		b, err := c.Create(ctx, described)
 		if err != nil {
 			return err
+		}
+		if what.Flags&storeWhole != 0 {
+			if err := b.Prepare(ctx); err != nil {
+				return errors.Join(err, b.GiveUp())
+			}
 		}
 		o := &storeObject{}
 		o.builder.Store(b)

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from .._base.place import Device
 
 
+#: HAMR_STORE_WHOLE of hamr/store_functions.h: all of the object is written.
+WHOLE = 1 << 16
+
+
 class Grouping:
     """The groups of a client."""
 
@@ -80,7 +84,7 @@ class Grouping:
         naming: tuple[str | None, bool | None],
         told: Callable[[int], object] | None = None,
     ) -> ObjectID:
-        what = (plan.nbytes,), element_of("uint8"), *place, flags, metadata_of(metadata)
+        what = (plan.nbytes,), element_of("uint8"), *place, flags | WHOLE, metadata_of(metadata)
         lease = Lease()
         made = _native.store_create(Buffer, lease, self._session(), *what)
         builder = Builder(lease, made)
