@@ -29,8 +29,8 @@ type Sharer interface {
 
 // Separator is implemented by Sharers that can make a mapping its process's own.
 type Separator interface {
-	// MapSeparate is MapShared for reading and writing, also of a descriptor that may not be written to. Nobody else sees
-	// what is written, and memory is taken only for that.
+	// MapSeparate is MapShared for reading and writing, also of a descriptor that may not be written to. Nobody else
+	// sees what is written, and memory is taken only for that.
 	MapSeparate(descriptor, device, size int) (Region, error)
 	// SeparateShared hides later writes to a mapping from all others, where ProtectShared would refuse them. Work with
 	// it must be over. After an error it is as before.

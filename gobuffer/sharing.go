@@ -102,9 +102,9 @@ func (r *Runtime) MapShared(a backends.Allocator, device, descriptor, size int, 
 	})
 }
 
-// MapSeparate is MapShared for writing, of which nobody else sees anything, also of a descriptor that may not be written
-// to. A page takes memory only when it is written. It is possible where Separate is, as on the host; elsewhere the error
-// is errors.ErrUnsupported.
+// MapSeparate is MapShared for writing, of which nobody else sees anything, also of a descriptor that may not be
+// written to. A page takes memory only when it is written. It is possible where Separate is, as on the host; elsewhere
+// the error is errors.ErrUnsupported.
 func (r *Runtime) MapSeparate(a backends.Allocator, device, descriptor, size int) (*Memory, error) {
 	return r.mapped(a, device, size, func(_ backends.Sharer, device, bytes int) (backends.Region, error) {
 		separator, ok := backends.As[backends.Separator](r.byAllocator[a].backend)

@@ -10,7 +10,8 @@ type Statistics struct {
 	Allocator backends.Allocator
 	Live      int64 // allocations not yet freed
 	Current   int64 // bytes in them, without memory that is paused
-	// Peak is the most that Current ever was. What one goroutine frees while another allocates may count as still there.
+	// Peak is the most that Current ever was. What one goroutine frees while
+	// another allocates may count as still there.
 	Peak    int64
 	Made    int64 // allocations since the start
 	Adopted int64 // foreign arrays in use now; their bytes are not counted

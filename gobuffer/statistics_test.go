@@ -64,7 +64,8 @@ func TestStatisticsAgreeWithAModel(t *testing.T) {
 
 // A peak that is set back while memory is made is not below what there is then.
 func TestResettingPeaksLosesNoAllocation(t *testing.T) {
-	for name, rounds := range map[string]int{"few": 5_000, "many": 95_000} { // build_support/go_tests.py has their names
+	// build_support/go_tests.py has their names.
+	for name, rounds := range map[string]int{"few": 5_000, "many": 95_000} {
 		t.Run(name, func(t *testing.T) { resetPeaksMeanwhile(t, rounds) })
 	}
 }

@@ -259,8 +259,8 @@ func (b *Builder) Array() *gobuffer.Array {
 	return b.array
 }
 
-// Prepare has large memory on the host be there, by several threads, before it is written: to write all of it is quicker
-// then. The elements are as before. The error is the context's.
+// Prepare has large memory on the host be there, by several threads, before it is written: to write all of it is
+// quicker then. The elements are as before. The error is the context's.
 func (b *Builder) Prepare(ctx context.Context) error {
 	if b == nil || b.client == nil {
 		return errNoBuilder

@@ -32,24 +32,33 @@ type GroupOptions struct {
 	Only []string
 	// Wait is as in GetOptions.
 	Wait bool
+	// Private gives arrays to write to, as Object.Private does, with its errors.
+	Private bool
 }
 
-// GetGroup returns a group by its id, mapped for reading; nothing is copied but its directory. An object that is no
-// group, and a path that nothing has, are an *ArgumentError; a directory that cannot be read is a *ProtocolError. All
-// else is as in Get.
+// GetGroup returns a group by its id, mapped for reading unless it is private; nothing is copied but its directory. An
+// object that is no group, and a path that nothing has, are an *ArgumentError; a directory that cannot be read is a
+// *ProtocolError. All else is as in Get.
 func (c *Client) GetGroup(ctx context.Context, id ID, o GroupOptions) (*Group, error) {
 	object, err := c.Get(ctx, id, GetOptions{Wait: o.Wait})
 	if err != nil {
 		return nil, err
 	}
-	g, err := groupOf(object, o.Only)
+	whole := object.Array()
+	if o.Private {
+		if whole, err = object.Private(); err != nil {
+			return nil, errors.Join(err, object.Release())
+		}
+		defer whole.Close() // its views keep the memory
+	}
+	g, err := groupOf(object, whole, o.Only)
 	if err != nil {
 		return nil, errors.Join(err, object.Release())
 	}
 	return g, nil
 }
 
-func groupOf(object *Object, only []string) (*Group, error) {
+func groupOf(object *Object, whole *gobuffer.Array, only []string) (*Group, error) {
 	unreadable := func(err error) error {
 		return &ProtocolError{Problem: fmt.Sprintf("object %s is a group that cannot be read: %v", object.ID(), err)}
 	}
@@ -58,7 +67,6 @@ func groupOf(object *Object, only []string) (*Group, error) {
 		value, accepted := object.ID().String(), "a group; Get returns other objects"
 		return nil, &ArgumentError{Argument: "id", Value: value, Accepted: accepted}
 	}
-	whole := object.Array()
 	size := whole.Layout().NBytes()
 	if err == nil && (facts.At < 0 || facts.Bytes < 0 || facts.At > size || facts.Bytes > size-facts.At) {
 		err = fmt.Errorf("its directory of %d bytes begins at byte %d of %d", facts.Bytes, facts.At, size)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"hamr/arrayiface"
 	"hamr/backends"
 )
 
@@ -115,4 +116,36 @@ func TestPreparedMemory(t *testing.T) {
 	require.ErrorIs(t, none.Prepare(background), errNoBuilder)
 	require.ErrorIs(t, (&Builder{}).Prepare(background), errNoBuilder)
 	require.NoError(t, c.Close())
+}
+
+func TestAPrivateGroup(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	c, other := newClient(t, s), newClient(t, s)
+	id, err := c.PutGroup(background, NewGroup{
+		Description: Description{Allocator: backends.Malloc},
+		Arrays: []GroupArray{
+			{Path: "a", Array: anArray(t, newRuntime(t), arrayiface.Uint8, 3, 5000)},
+			{Path: "b", Array: anArray(t, newRuntime(t), arrayiface.Uint8, 8, 5<<20)},
+		},
+	})
+	require.NoError(t, err)
+	shared, err := other.GetGroup(background, id, GroupOptions{})
+	require.NoError(t, err)
+	before := bytes.Clone(contents(t, shared.arrays[0]))
+	for range 2 {
+		own, err := other.GetGroup(background, id, GroupOptions{Private: true, Only: []string{"a"}})
+		require.NoError(t, err)
+		array, err := own.Array("a")
+		require.NoError(t, err)
+		assert.Equal(t, before, contents(t, array))
+		fill(t, array, 99)
+		assert.Equal(t, before, contents(t, shared.arrays[0]))
+		require.NoError(t, own.Release())
+	}
+	require.NoError(t, shared.Release())
+	id = makeObject(t, c, bytesOf(100), 3)
+	_, err = c.GetGroup(background, id, GroupOptions{Private: true})
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.NoError(t, c.Close())
+	require.NoError(t, other.Close())
 }

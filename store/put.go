@@ -235,7 +235,9 @@ func (c *Client) write(ctx context.Context, puts []*putting) error {
 		if p.builder == nil {
 			err = p.writeFile(ctx)
 		} else if err = p.builder.finish(); err == nil && p.group != nil {
-			err = p.group.write(p.builder.array)
+			if err = p.builder.Prepare(ctx); err == nil {
+				err = p.group.write(p.builder.array)
+			}
 		} else if err == nil {
 			to, from = append(to, p.builder.array), append(from, p.source)
 		}

@@ -129,8 +129,8 @@ func writeHuge(ctx context.Context, descriptor int, from backends.Address, size 
 	}, func(begin, end int) error { return writeParts(ctx, descriptor, source, begin, end) })
 }
 
-// PrepareShared puts huge pages under new memory of NewSharedFile where it is mapped for writing, by several threads, for
-// as long as that is quick and until the context ends. The rest gets small pages when it is written.
+// PrepareShared puts huge pages under new memory of NewSharedFile where it is mapped for writing, by several threads,
+// for as long as that is quick and until the context ends. The rest gets small pages when it is written.
 func PrepareShared(ctx context.Context, descriptor int, at backends.Address, size int) error {
 	huge := hugePage()
 	if huge == 0 || size < 2*huge || int(at)%huge != 0 {

@@ -165,8 +165,8 @@ func (c *Counter[M]) leave(i int, bytes int64) {
 	}
 }
 
-// SetAway counts the bytes of memory that lives as in use no more, or as in use again. size is how many, and 0 of memory
-// that stays as it is.
+// SetAway counts the bytes of memory that lives as in use no more, or as in use again. size is how many, and 0 of
+// memory that stays as it is.
 func (c *Counter[M]) SetAway(away bool, size func(m *M) int) {
 	for i := range c.parts {
 		p, bytes := &c.parts[i], 0
