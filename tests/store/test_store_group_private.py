@@ -95,3 +95,16 @@ def test_a_child_has_a_private_group_of_its_own(client):
         os._exit(0 if array[:3].tolist() == [1, 9, 2] else 1)
     assert os.waitpid(pid, 0)[1] == 0
     assert array[:3].tolist() == [1, 1, 2]
+
+
+def test_a_private_group_that_was_spilled_outlives_the_server(tmp_path):
+    path, spill = str(tmp_path / "store" / "socket"), str(tmp_path / "spilled")
+    with Server(path, limit={"host": "8MiB"}, spill=spill) as server, connect(path) as client:
+        first, _ = (client.put_group({"a": np.full(5 * MIB, i, "u1")}) for i in (1, 2))
+        assert server.statistics()["spills"] == 1
+        array = np.asarray(client.get_group(first, private=True)["a"])
+        array[PAGE] = 7
+        server.close()
+        array[5] = 8
+        assert array[:6].tolist() == [1, 1, 1, 1, 1, 8]
+        assert (array[PAGE], array[-1]) == (7, 1)
