@@ -114,6 +114,15 @@ var receivers = []receiver{
 	{name: "zero Memory", make: fixed(new(gobuffer.Memory)), want: gobuffer.ErrZero, zero: true},
 	{name: "Memory", make: func(t *testing.T) any { return accessed(t).Detach() }},
 
+	{name: "nil Parts", make: fixed((*gobuffer.Parts)(nil)), want: gobuffer.ErrZero, zero: true},
+	{name: "zero Parts", make: fixed(new(gobuffer.Parts)), want: gobuffer.ErrZero, zero: true},
+	{name: "closed Parts", make: func(t *testing.T) any {
+		p, err := gobuffer.NewParts(made(t).Array, 0)
+		require.NoError(t, err)
+		p.Close()
+		return p
+	}, want: gobuffer.ErrFreed},
+
 	{name: "nil Checker", make: fixed((*gobuffer.Checker)(nil)), zero: true},
 	{name: "zero Checker", make: fixed(new(gobuffer.Checker)), zero: true},
 	{name: "nil Recorder", make: fixed((*gobuffer.Recorder)(nil)), zero: true},

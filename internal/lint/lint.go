@@ -49,6 +49,7 @@ var rules = []rule{
 	{"backends/hip", []string{"backends", "backends/cuda", "backends/internal/..."}},
 	{"backends/*/...", []string{"backends", "backends/waiting", "backends/internal/...", "<own>/internal/...",
 		"internal/memorylimit"}},
+	{"gobuffer/internal/extents", nil},
 	{"gobuffer/internal/failures", nil},
 	{"gobuffer/internal/backing", []string{"backends", "gobuffer/internal/failures"}},
 	{"gobuffer/internal/counts", nil},
