@@ -17,7 +17,7 @@
 #include "hamr/records.h"
 #include "hamr/types.h"
 
-#define HAMR_ABI_VERSION 23
+#define HAMR_ABI_VERSION 24
 #define HAMR_MAX_DIMENSIONS 64
 
 #define HAMR_HOST_DEVICE (-1)

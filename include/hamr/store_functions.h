@@ -157,7 +157,7 @@ typedef struct hamr_store_functions {
     hamr_error *(*store_statistics)(uint32_t how, uint64_t session, hamr_store_report **report);
     /* Sets or clears one of HAMR_STORE_EVICTABLE and HAMR_STORE_PINNED. */
     hamr_error *(*mark_object)(uint32_t how, uint64_t session, const hamr_store_id *id, uint32_t flag, int32_t on);
-    hamr_error *(*set_metadata)(uint64_t session, const hamr_store_id *id, const void *metadata, size_t bytes);
+    hamr_error *(*set_metadata)(uint32_t how, uint64_t session, const hamr_store_id *id, hamr_store_text metadata);
     hamr_error *(*watch_objects)(uint32_t how, uint64_t session, uint64_t *token);
     /* *events stays NULL where there is none within so many milliseconds. */
     hamr_error *(*next_events)(uint32_t how, uint64_t token, int64_t milliseconds, hamr_store_events **events);

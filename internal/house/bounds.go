@@ -9,10 +9,10 @@ import (
 // lines of the product. Each function is to cross one way.
 const (
 	mostInCircle                 = 6 // files of a package
-	mostWays                     = 219
+	mostWays                     = 226
 	mostReplies, goalReplies     = 0, 0
-	mostCrossing, goalCrossing   = 24329, 18000
-	mostProduct, goalProduct     = 123073, 93000
+	mostCrossing, goalCrossing   = 24543, 18000
+	mostProduct, goalProduct     = 124192, 93000
 	mostLong, goalLong           = 0, 0
 	mostLongFiles, goalLongFiles = 7, 0
 )

@@ -329,14 +329,14 @@ def test_the_parts_are_small():
     assert sizes["_native"] < 0.5
     # Of which the store is 1.2, kernels, NVML, shares and the C interface are 0.5, whose memory is
     # in use is 0.1, what sees other libraries' work 0.1, limits of it 0.02, what is paused 0.15,
-    # versions in the store 0.03.
+    # versions in the store 0.03, parts of an object's memory 0.03.
     (library,) = (path for path in LIBRARIES if path.name.startswith("_pyhamr"))
     (minor,) = {
         int(n)
         for n in re.findall(rb"\xff Go buildinf:.{19}go1\.(\d+)", library.read_bytes(), re.DOTALL)
     }
     # Go 1.27 makes 0.4 more of the same than 1.26.
-    assert sizes["_pyhamr"] < (8.73 if minor >= 27 else 8.43)
+    assert sizes["_pyhamr"] < (8.76 if minor >= 27 else 8.46)
     parts = ("_benchmark", "_diagnostics", "allocators", "hetero", "pygpu", "store", "")
     sizes = dict.fromkeys(parts, 0)
     for path in PACKAGE.rglob("*.py"):
@@ -346,9 +346,9 @@ def test_the_parts_are_small():
     # Of which what leaves other people's coroutines, products and contexts alone is 7_000.
     assert sizes["hetero"] < 128_000
     assert sizes["pygpu"] < 160_000
-    # Of which groups are 25_000, versions 8_000, and health checks, sockets of systemd and
-    # Prometheus 6_000.
-    assert sizes["store"] < 114_000
+    # Of which groups are 25_000, those built in place 16_000, versions 8_000, and health checks,
+    # sockets of systemd and Prometheus 6_000.
+    assert sizes["store"] < 130_500
     # Of which what finds memory that is used wrongly is 11_000, and limits are 10_500.
     assert sizes["_diagnostics"] < 71_000
     # Of which hints for what users of other libraries write are 14_000, and refusals of what

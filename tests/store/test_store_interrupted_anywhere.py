@@ -3,6 +3,7 @@
 import dis
 import os
 import pickle
+import random
 import sys
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import hamr.store
 from hamr.store import Server, connect, leases
-from tests.support.processes import wait_until
+from tests.support.processes import scaled, wait_until
 
 FOLDER = os.path.dirname(hamr.store.__file__)
 #: CPython handles no signals before these, except after a call of a function that is not Python's.
@@ -55,12 +56,12 @@ def is_interrupted(step, call):
     return interrupt.left < 0  # the exception came to a finaliser
 
 
-def sweep(call, check):
-    """Interrupt a call at each of its steps, one after the other."""
+def sweep(call, check, strides=1):
+    """Interrupt a call at each of its steps, one after the other, or with strides up to so many."""
     step = 0
     while is_interrupted(step, call):
         check(step)
-        step += 1
+        step += random.randint(1, strides)
     assert step > 20
 
 
@@ -157,6 +158,28 @@ def sweep_puts(delete, watcher, call, **named):
 def test_put_group(client, watcher):
     arrays = {"a": [np.arange(30), 3], "b": np.arange(30_000)}
     sweep_puts(client.delete, watcher, lambda **named: client.put_group(arrays, **named), name="it")
+
+
+def test_build_group(client, watcher):
+    def build():
+        id = None
+        try:
+            with client.build_group("it", bytes=1000) as space:
+                id = space.id
+                space.add("a", space.empty(3), metadata=1)
+        except BaseException:
+            if id is not None and client.exists(id):
+                client.delete(id)  # it was sealed before
+            raise
+        try:
+            client.delete(id)
+        except KeyboardInterrupt:
+            for info in watcher.list():
+                watcher.delete(info.id)
+            raise
+
+    nothing = figures_are(watcher, leases=0, objects=0, unsealed=0, names=0)
+    sweep(build, nothing, strides=max(1, int(40 / scaled(20, 1))))
 
 
 def test_put_many(client, watcher):

@@ -11,7 +11,7 @@ import types
 import weakref
 from collections import deque, namedtuple
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 _current_type = ctypes.PYFUNCTYPE(ctypes.c_ssize_t)
 _cupy_alloc = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
@@ -50,6 +50,13 @@ class CuPyHook:
         return _CuPyPointer(self, size)
 
 
+class _CuPyMemory:
+    """``cupy.cuda.UnownedMemory``, and its ``MemoryPointer``."""
+
+    def __init__(self, ptr: int, size: int, owner: object, device_id: int) -> None:
+        self.ptr, self.size, self.owner, self.device_id = ptr, size, owner, device_id
+
+
 class CuPyOutOfMemory(MemoryError):
     def __init__(self, size: int, total: int, limit: int = 0) -> None:
         self.size, self.total, self.limit = size, total, limit
@@ -74,7 +81,18 @@ class CuPy:
         def set_allocator(allocator: Callable[[int], Any]) -> None:
             self._allocator = allocator
 
+        @contextlib.contextmanager
+        def using_allocator(allocator: Callable[[int], Any]) -> Iterator[None]:
+            before, self._allocator = self._allocator, allocator
+            try:
+                yield
+            finally:
+                self._allocator = before
+
         cuda = types.SimpleNamespace(
+            using_allocator=using_allocator,
+            UnownedMemory=_CuPyMemory,
+            MemoryPointer=lambda memory, offset: memory,
             runtime=types.SimpleNamespace(is_hip=False, getDevice=lambda: 0),
             CFunctionAllocator=CuPyHook,
             ExternalStream=CuPyExternalStream,
@@ -142,14 +160,25 @@ class _TorchPluggable:
 
 
 class TorchPool:
-    """``torch.cuda.MemPool``: memory by its allocator, kept until the pool goes."""
+    """``torch.cuda.MemPool``: memory by its allocator, kept until the pool goes.
+
+    One that goes while a region is open ends torch's process: that is told in ``broken``.
+    """
+
+    underway: ClassVar[list[TorchPool]] = []  # those of regions
+    broken: ClassVar[list[str]] = []
 
     def __init__(self, allocator: _TorchInner) -> None:
         self.inner, self.cached, self.active = allocator, [], 0
         self._finalizer = weakref.finalize(self, TorchPool._empty, allocator, self.cached)
 
+    def use_count(self) -> int:
+        return 1 + self.active
+
     @staticmethod
     def _empty(inner: _TorchInner, cached: list[tuple[int, int, int]]) -> None:
+        if TorchPool.underway:
+            TorchPool.broken.append("a pool ended while a region was open")
         while cached:
             inner.free(cached[-1][0], cached[-1][1], 0, cached.pop()[2])
 
@@ -166,13 +195,17 @@ class Torch:
 
         @contextlib.contextmanager
         def use_mem_pool(pool: TorchPool, device: int) -> Iterator[None]:
+            if pool in TorchPool.underway:
+                raise RuntimeError("already recording to mempool_id")
             self.regions.append(pool)
+            TorchPool.underway.append(pool)
             pool.active += 1
             try:
                 yield
             finally:
                 pool.active -= 1
-                self.regions.pop()
+                self.regions.remove(pool)
+                TorchPool.underway.remove(pool)
 
         def change(wrapper: _TorchPluggable) -> None:
             if used or self.current:
@@ -209,7 +242,11 @@ class Torch:
         )
 
     def alloc(self, size: int, stream: int) -> int | None:
-        """A segment, as torch's caching allocator takes it in the region."""
+        """A segment, as torch's caching allocator takes it in the region: perhaps a kept one."""
+        for kept in self.regions[-1].cached:
+            if kept[1:] == (size, stream):
+                self.regions[-1].cached.remove(kept)
+                return kept[0]
         return self.regions[-1].inner.alloc(size, 0, stream)
 
     def free(self, address: int, size: int, stream: int) -> None:

@@ -44,7 +44,7 @@ func AllocateForAtOnce(library, device, size int, s backends.Stream) (at backend
 // FreeFor takes memory back from a library.
 func FreeFor(at backends.Address) (err error) {
 	defer Guard(&err)
-	if !Runtime.FreeFor(at) {
+	if !partFreed(at) && !Runtime.FreeFor(at) {
 		return &gobuffer.ArgumentError{Fault: gobuffer.BadValue, Argument: "address", Value: fmt.Sprintf("%#x", uintptr(at)),
 			Accepted: "memory that a library has from hamr"}
 	}

@@ -29,8 +29,8 @@ func MarkObject(a Asking, id StoreID, flag uint32, on bool) error {
 }
 
 // SetMetadata replaces the metadata of an object that this client has made and not sealed.
-func SetMetadata(a Asking, id StoreID, metadata []byte) error {
-	return a.Change(func(ctx context.Context, c *store.Client) error { return c.SetMetadata(ctx, id, metadata) })
+func SetMetadata(a Asking, id StoreID, metadata string) error {
+	return a.Change(func(ctx context.Context, c *store.Client) error { return c.SetMetadata(ctx, id, []byte(metadata)) })
 }
 
 // GetName sets the object that has a name; with milliseconds it is waited for.

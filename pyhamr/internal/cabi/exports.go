@@ -860,6 +860,11 @@ func hamrMarkObject(how C.uint32_t, session C.uint64_t, id *C.constant_id, flag 
 	return failure(bridge.MarkObject(asking(how, session), object(id), uint32(flag), on != 0))
 }
 
+//export hamrSetMetadata
+func hamrSetMetadata(how C.uint32_t, session C.uint64_t, id *C.constant_id, metadata C.hamr_store_text) *C.hamr_error {
+	return failure(bridge.SetMetadata(asking(how, session), object(id), text(metadata)))
+}
+
 //export hamrWatchObjects
 func hamrWatchObjects(how C.uint32_t, session C.uint64_t, token *C.uint64_t) *C.hamr_error {
 	return failure(bridge.WatchObjects(asking(how, session), number(token)))

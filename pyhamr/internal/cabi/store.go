@@ -139,12 +139,6 @@ func hamrWaitForObjects(how C.uint32_t, session C.uint64_t, ids *C.constant_id, 
 		}))
 }
 
-//export hamrSetMetadata
-func hamrSetMetadata(session C.uint64_t, id *C.constant_id, metadata *C.constant_void,
-	bytes C.size_t) *C.hamr_error {
-	return failure(bridge.SetMetadata(asking(0, session), object(id), copied(metadata, bytes)))
-}
-
 // paged is a page in one block: the objects, what their names are, and the texts.
 func paged(found []store.Info, after uint64) *C.hamr_store_page {
 	var texts []string

@@ -30,5 +30,8 @@ int64_t granted_handed_out(void); /* how often some was, since the start */
  * backends.Tag. */
 int64_t capi_thread_tag(int64_t tag);
 
+/* The same of the use of parts that the calling thread is in: see bridge.EnterParts. */
+int64_t capi_thread_use(int64_t use);
+
 /* How often CuPy's hook has had no memory for the calling thread, to which by is added. */
 int capi_cupy_misses(int by);

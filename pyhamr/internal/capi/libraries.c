@@ -19,6 +19,7 @@ static int forked; /* Go does not run in a child, and the driver does not surviv
 static _Thread_local void *offered; /* for the thread's next allocation */
 static _Thread_local size_t offered_size;
 static _Thread_local int64_t thread_tag; /* what the thread's memory is paused by, or 0 */
+static _Thread_local int64_t thread_use; /* tells whose parts torch gets, or 0 */
 static _Thread_local int misses; /* calls that had no memory, and that nobody has answered yet */
 
 static void in_child(void) {
@@ -36,7 +37,10 @@ static void give_back(void *memory) {
 }
 
 static void *torch_memory(ssize_t size, int device, void *stream, char *why, size_t room) {
+    uint64_t part;
     if (size <= 0 || forked) return NULL;
+    if (thread_use && hamrPartFor((uint64_t)thread_use, device, (uint64_t)size, &part, why, room))
+        return (void *)(uintptr_t)part;
     uint64_t memory = hamrAllocateForAtOnce(TORCH, device, (uint64_t)size, number(stream));
     if (!memory) memory = hamrAllocateFor(TORCH, device, (uint64_t)size, number(stream), why, room);
     return (void *)(uintptr_t)memory;
@@ -53,12 +57,13 @@ HAMR_EXPORT void *hamr_torch_alloc_or_throw(ssize_t size, int device, void *stre
     char why[512] = "the process was forked, which CUDA does not survive: start processes by spawn";
     Granted granted = {.size = size > 0 ? (uint64_t)size : 0, .stream = number(stream), .device = device,
                        .library = TORCH};
-    /* What is kept here has no tag, or another one. */
-    if (size > 0 && !forked && !thread_tag && granted_take(&granted)) return (void *)(uintptr_t)granted.address;
+    /* What is kept here has no tag, or another one, and is no part of anything. */
+    int is_plain = !thread_tag && !thread_use;
+    if (size > 0 && !forked && is_plain && granted_take(&granted)) return (void *)(uintptr_t)granted.address;
     void *memory = torch_memory(size, device, stream, why, sizeof why);
     if (!memory && size > 0) throw_out_of_memory(size, device, why);
     granted.address = number(memory);
-    if (memory && !thread_tag) granted_note(&granted);
+    if (memory && is_plain) granted_note(&granted);
     return memory;
 }
 
@@ -103,6 +108,12 @@ HAMR_EXPORT void *hamr_cupy_alloc(void *current_stream, size_t size, int device)
 int64_t capi_thread_tag(int64_t tag) {
     int64_t before = thread_tag;
     if (tag >= 0) thread_tag = tag;
+    return before;
+}
+
+int64_t capi_thread_use(int64_t use) {
+    int64_t before = thread_use;
+    if (use >= 0) thread_use = use;
     return before;
 }
 

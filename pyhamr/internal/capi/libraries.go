@@ -26,11 +26,29 @@ func hamrAllocateForAtOnce(library, device C.int32_t, size, stream C.uint64_t) C
 //export hamrAllocateFor
 func hamrAllocateFor(library, device C.int32_t, size, stream C.uint64_t, why *C.char, room C.size_t) C.uint64_t {
 	at, err := bridge.AllocateFor(int(library), int(device), int(size), backends.Stream(stream))
+	say(err, why, room)
+	return C.uint64_t(at)
+}
+
+func say(err error, why *C.char, room C.size_t) {
 	if err != nil && room > 0 {
 		text := unsafe.Slice((*byte)(unsafe.Pointer(why)), int(room))
 		text[copy(text[:room-1], err.Error())] = 0
 	}
-	return C.uint64_t(at)
+}
+
+// hamrPartFor is for a thread that is in a use of parts: whether that is one of the device's. Then *memory is a part,
+// or zero where none fits, and it says why if there is room.
+//
+//export hamrPartFor
+func hamrPartFor(use C.uint64_t, device C.int32_t, size C.uint64_t, memory *C.uint64_t, why *C.char,
+	room C.size_t) C.int32_t {
+	at, is, err := bridge.PartFor(uint64(use), int(device), int(size))
+	say(err, why, room)
+	if *memory = C.uint64_t(at); is {
+		return 1
+	}
+	return 0
 }
 
 //export hamrFreeFor
@@ -63,6 +81,7 @@ func hamrResume(name *C.char) *C.hamr_error {
 
 func init() {
 	bridge.ThreadTag = func(tag int64) int64 { return int64(C.capi_thread_tag(C.int64_t(tag))) }
+	bridge.ThreadUse = func(use int64) int64 { return int64(C.capi_thread_use(C.int64_t(use))) }
 	bridge.GrantedAgain = func() int64 { return int64(C.granted_handed_out()) }
 	bridge.Runtime.KeepGranted(func() bool { return C.granted_drop() != 0 })
 	bridge.GrantedStream = func(device int, s backends.Stream, stays bool) {

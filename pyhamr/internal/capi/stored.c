@@ -291,7 +291,7 @@ hamr_status capi_store_set_metadata(hamr_store *store, const hamr_store_id *id, 
     hamr_status status = check_metadata(metadata, metadata_bytes);
     if (status) return status;
     CHECK_OBJECT(store, id);
-    return keep(GO->set_metadata(store->numbered.token, id, metadata, metadata_bytes));
+    return keep(GO->set_metadata(0, store->numbered.token, id, (hamr_store_text){metadata, (int64_t)metadata_bytes}));
 }
 
 hamr_status capi_store_set_timeout(hamr_store *store, int64_t milliseconds) {

@@ -17,12 +17,16 @@ import hamr._native as _native
 
 from .._base.errors import ForkError, OutOfMemory
 from .._base.library import core
+from .._base.parts import parts_of
 from ._core import CUPY, address_of, allocate, free, hooks, refuse_rocm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from typing import Any
+
+    from .._base.parts import Parts
 
 _FEW_STREAMS = 64  # so many are kept without checking whether they are needed
 _SIGNATURE = b"intptr_t (void)"
@@ -73,8 +77,39 @@ class CuPyUse:
         return f"<hamr.allocators.CuPyUse{'' if self._before is not None else ', ended'}>"
 
 
-def use_in_cupy() -> CuPyUse:
+class _SpaceUse(CuPyUse):
+    """A region of one thread's code in which CuPy takes memory of a group."""
+
+    def __init__(self, cupy: Any, parts: Parts) -> None:
+        self._parts, self._cupy, self._before = parts, cupy, cupy.cuda.get_allocator()
+        region: AbstractContextManager[None] = cupy.cuda.using_allocator(self._malloc)
+        region.__enter__()
+        self._region = region
+
+    def end(self) -> None:
+        """Restore the thread's earlier allocator. Arrays stay valid. Twice is harmless."""
+        before, self._before = self._before, None
+        if before is not None:
+            self._region.__exit__(None, None, None)
+
+    def _malloc(self, size: int) -> Any:
+        cuda, parts = self._cupy.cuda, self._parts
+        if not size or self._before is None or cuda.runtime.getDevice() != parts.device:
+            return (self._before or cuda.get_allocator())(size)
+        try:
+            part = parts.take(size)
+        except OutOfMemory as error:
+            raise cuda.memory.OutOfMemoryError(size, -1, 0) from error
+        memory = cuda.UnownedMemory(part.address, size, part, parts.device)
+        return cuda.MemoryPointer(memory, 0)
+
+
+def use_in_cupy(space: Any = None) -> CuPyUse:
     """Make CuPy take its device memory from hamr's pool, on all threads and devices.
+
+    With ``space``, which ``Client.build_group`` of the store returned for a device, it is for the
+    calling thread and that device, and the memory is the group's. Each array's bytes are rounded up
+    to 512, and nothing is taken beside them.
 
     Memory belongs to the stream that was current when it was allocated, as in CuPy's own pool.
     When memory runs out, CuPy's ``OutOfMemoryError`` is raised from ``hamr.OutOfMemory``.
@@ -84,6 +119,12 @@ def use_in_cupy() -> CuPyUse:
     global _made
     cupy: Any = import_module("cupy")
 
+    if space is not None:
+        parts = parts_of(space)
+        refuse_rocm("CuPy", bool(cupy.cuda.runtime.is_hip))
+        if parts.device < 0:
+            raise ValueError(f"{parts.said} is on the host: accepted is one of a device")
+        return _SpaceUse(cupy, parts)
     with _lock:
         if _made is None:
             _made = _Allocator(cupy)

@@ -23,6 +23,7 @@ from .errors import (
     StoreTimeout,
 )
 from .events import Events, StoreEvent
+from .group_builder import GroupBuilder
 from .groups import Group
 from .ids import ObjectID
 from .opening import opened as _opened  # noqa: F401 -- pickles name it
@@ -34,6 +35,7 @@ __all__ = [
     "Client",
     "Events",
     "Group",
+    "GroupBuilder",
     "NameTaken",
     "NotSealed",
     "ObjectID",

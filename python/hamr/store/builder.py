@@ -80,13 +80,15 @@ class Builder:
         # Unless the id is taken, the object is deleted again.
         return self._seal()._taken  # type: ignore[no-any-return]
 
-    def _seal(self) -> _native.Owned:
+    def _seal(self, is_shared: bool = False) -> _native.Owned:
+        """Seal; ``is_shared`` says that code has the elements that does not keep the lease."""
         lease, made = self._taken()
         made.synchronize()
         lease.token()  # refuses a forked child
         self._lease = self._buffer = None
         made.close()
-        alone = getrefcount(lease) <= _OURS  # anything that shares the memory keeps the lease
+        # Anything else that shares the memory keeps the lease.
+        alone = not is_shared and getrefcount(lease) <= _OURS
         sealed = _native.store_seal(lease, alone)
         self._sealed = True
         return sealed

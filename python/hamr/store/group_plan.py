@@ -28,7 +28,7 @@ SHARE = 256 << 20
 MOST_BITS = 2048
 
 
-class _Tree:
+class Tree:
     """A structure as JSON: arrays are integers, and lists begin with what they are."""
 
     def __init__(self, arrays: Any) -> None:
@@ -124,18 +124,15 @@ class Plan:
     """What a new group is to be: where each of its arrays goes, and its directory."""
 
     def __init__(self, arrays: Any, array_metadata: Any) -> None:
-        tree = _Tree(arrays)
+        tree = Tree(arrays)
         self.sources = tree.sources()
         self.types: dict[int, int] = {}
         self.rows: list[list[int]] = []
         self._copied: list[tuple[list[int], _native.Array]] = []
         self._lay()
-        told = {"version": 1, "tree": tree.json, "types": list(map(name_of, self.types))}
-        told["arrays"] = self.rows
-        if array_metadata is not None:
-            told["metadata"] = _of_arrays(array_metadata, tree)
-        text = json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
-        self._facts = {"version": 1, "arrays": len(self.rows), "at": self.end, "bytes": len(text)}
+        metadata = None if array_metadata is None else _of_arrays(array_metadata, tree)
+        text = directory_of(tree.json, self.types, self.rows, metadata)
+        self._facts = facts_of(self.rows, self.end, text)
         row = [self.end, self.types.setdefault(BYTES, len(self.types)), len(text)]
         self._copied.append((row, buffer(text)))
         self.nbytes = self.end + len(text)
@@ -164,8 +161,7 @@ class Plan:
 
     def metadata(self, metadata: Any) -> dict[str, Any]:
         """The object's metadata: the user's, and where the directory is."""
-        told = {GROUP: self._facts}
-        return told if metadata is None else {**told, "metadata": metadata}
+        return metadata_with(self._facts, metadata)
 
     def place(self) -> tuple[int, int]:
         """The allocator and the device of an object beside the arrays."""
@@ -202,7 +198,28 @@ class Plan:
                 first, nbytes = last, 0
 
 
-def _of_arrays(metadata: Any, tree: _Tree) -> dict[str, Any]:
+def directory_of(
+    tree: Any, types: dict[int, int], rows: list[list[int]], metadata: dict[str, Any] | None
+) -> bytes:
+    """The directory of a group, in which ``metadata`` are those of arrays."""
+    told = {"version": 1, "tree": tree, "types": list(map(name_of, types)), "arrays": rows}
+    if metadata is not None:
+        told["metadata"] = metadata
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def facts_of(rows: list[list[int]], at: int, directory: bytes) -> dict[str, int]:
+    """What the object's metadata say of its directory."""
+    return {"version": 1, "arrays": len(rows), "at": at, "bytes": len(directory)}
+
+
+def metadata_with(facts: dict[str, int], metadata: Any) -> dict[str, Any]:
+    """The object's metadata: the user's, and where the directory is."""
+    told: dict[str, Any] = {GROUP: facts}
+    return told if metadata is None else {**told, "metadata": metadata}
+
+
+def _of_arrays(metadata: Any, tree: Tree) -> dict[str, Any]:
     """The metadata of arrays, by path."""
     if not isinstance(metadata, Mapping):
         raise TypeError(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import hamr._native as _native
 
 from .._base.element import element_of
+from .._base.size import size_of
 from .._buffer.buffers import Buffer
 from .arguments import flag_of, lasting_of, metadata_of, name_of_object, place_of, timeout_of
 from .builder import Builder
+from .errors import NameTaken, ObjectNotFound
+from .group_builder import GroupBuilder, room_of, rounded
 from .group_plan import Plan
 from .groups import Group, paths_of, read
 from .ids import ObjectID, is_id
@@ -33,6 +38,7 @@ class Grouping:
 
     if TYPE_CHECKING:  # what a client has
         _at: Any
+        get_name: Any
         _known: Any
         _found: Any
         _connected: Any
@@ -95,6 +101,48 @@ class Grouping:
             raise
         del lease, made
         return self._taken(builder._seal(), *naming)  # type: ignore[no-any-return]
+
+    def build_group(
+        self,
+        name: str | None = None,
+        *,
+        bytes: int | str,  # noqa: A002
+        device: Device | None = None,
+        metadata: Any = None,
+        evictable: bool = False,
+        pinned: bool = False,
+        session: bool = False,
+        replace: bool = False,
+    ) -> GroupBuilder:
+        """A GroupBuilder: memory of a new group, in which its arrays are made, not copied.
+
+        ``bytes`` is a number or a text, as "20GiB": the sizes of all arrays, each rounded up to 512
+        bytes, and what libraries take beside them. Room for the directory is added. The memory is
+        the host's, or that of ``device``. The group gets its ``name`` when it is sealed. All other
+        arguments are those of ``put_group``.
+
+        StoreFull if there is no room, NameTaken if another object has the name, unless the group
+        will ``replace`` it.
+        """
+        lasting = lasting_of(name, replace, session)
+        flags = _native.store_flags(evictable, pinned, True, session if lasting is None else True)
+        name = None if name is None else name_of_object(name)
+        size = rounded(size_of("bytes", bytes))
+        if size > 2**62:
+            raise ValueError(f"bytes is {bytes!r}: accepted are 0 ... 2**62 bytes")
+        if metadata is not None:
+            metadata_of(metadata)
+        place = place_of(None, device)
+        if name is not None and lasting is None:
+            with suppress(ObjectNotFound):
+                other = self.get_name(name)
+                error = NameTaken(f"the name {name!r} is that of object {other}")
+                error.id = other
+                raise error
+        what = (size + room_of(size),), element_of("uint8"), *place, flags, ""
+        lease = Lease()
+        made = _native.store_create(Buffer, lease, self._session(), *what)
+        return GroupBuilder(self, Builder(lease, made), size, (name, lasting), metadata)
 
     def load_group(
         self,

@@ -1,6 +1,6 @@
 """Groups: objects of many arrays in a structure of dictionaries, lists and tuples.
 
-The elements of a group are the arrays, one behind the other, and then its directory: JSON that says
+The elements of a group are the arrays and, behind them or between, its directory: JSON that says
 what the structure is and where each array lies. See docs/store-protocol.md.
 """
 

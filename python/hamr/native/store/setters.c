@@ -12,6 +12,8 @@ SETTER(put_name, put_name, "tsio", call->token, call->text, &call->id, call->on)
 
 SETTER(drop_name, drop_name, "ts", call->token, call->text)
 
+SETTER(set_metadata, set_metadata, "tis", call->token, &call->id, call->text)
+
 SETTER(replace, replace, "tsio", call->token, call->text, &call->id, call->on)
 
 PyMethodDef setter_functions[] = {
@@ -19,6 +21,7 @@ PyMethodDef setter_functions[] = {
     {"store_delete", FAST(delete_object), METH_FASTCALL, "store_delete(session, id, force)."},
     {"store_put_name", FAST(put_name), METH_FASTCALL, "store_put_name(session, name, id, replace)."},
     {"store_drop_name", FAST(drop_name), METH_FASTCALL, "store_drop_name(session, name)."},
+    {"store_set_metadata", FAST(set_metadata), METH_FASTCALL, "store_set_metadata(session, id, metadata)."},
     {"store_replace", FAST(replace), METH_FASTCALL, "store_replace(session, name, id, lasting): Gives a name in place of the object that had it, which is deleted. lasting: the object, of a session, stays."},
     {NULL, NULL, 0, NULL},
 };
