@@ -355,8 +355,9 @@ def test_the_parts_are_small():
     # carries more than elements 6_000.
     # What a pickle becomes that cannot be opened is 2_500, and what it may say 1_000.
     # What the first use of a name takes in forks, and for finalisers at the end, is 1_000.
-    # Copies of scattered blocks are 5_000, and memory that is paused is 5_500.
-    assert sizes[""] < 374_000
+    # Copies of scattered blocks are 5_000, memory that is paused is 5_500, and memory that is handed
+    # out in parts 3_900.
+    assert sizes[""] < 377_900
     # Of which the store's are 35_000, shares' 22_000, pools' of libraries 7_000, pygpu's 6_000 and
     # libraries' loops 5_000, scattered blocks' 30_000.
     assert sizes["_benchmark"] < 279_000

@@ -48,7 +48,13 @@ def test_what_python_wrote_is_read_and_written_by_go(server, client, tmp_path):
     print("seed", seed)
     given = [GIVEN, {}, [], ((),), *(tree(choose) for _ in range(scaled(200, 40)))]
     for i, each in enumerate(given):
-        client.put_group(each, name=f"{i}", metadata={"of": [i]} if i % 2 else None)
+        metadata = {"of": [i]} if i % 2 else None
+        if isinstance(each, dict) and i % 3 == 0:
+            with client.build_group(f"{i}", bytes=100_000, metadata=metadata) as space:
+                for key, value in each.items():
+                    space.add(key, value, copy=True)
+        else:
+            client.put_group(each, name=f"{i}", metadata=metadata)
     names = "".join(f"{i}\n" for i in range(len(given)))
     command = [str(program), server.path, "again"]
     done = subprocess.run(command, input=names, capture_output=True, text=True, check=False)
