@@ -329,14 +329,14 @@ def test_the_parts_are_small():
     assert sizes["_native"] < 0.5
     # Of which the store is 1.2, kernels, NVML, shares and the C interface are 0.5, whose memory is
     # in use is 0.1, what sees other libraries' work 0.1, limits of it 0.02, what is paused 0.15,
-    # versions in the store 0.03, parts of an object's memory 0.03.
+    # versions in the store 0.03, parts of an object's memory 0.04.
     (library,) = (path for path in LIBRARIES if path.name.startswith("_pyhamr"))
     (minor,) = {
         int(n)
         for n in re.findall(rb"\xff Go buildinf:.{19}go1\.(\d+)", library.read_bytes(), re.DOTALL)
     }
     # Go 1.27 makes 0.4 more of the same than 1.26.
-    assert sizes["_pyhamr"] < (8.76 if minor >= 27 else 8.46)
+    assert sizes["_pyhamr"] < (8.77 if minor >= 27 else 8.47)
     parts = ("_benchmark", "_diagnostics", "allocators", "hetero", "pygpu", "store", "")
     sizes = dict.fromkeys(parts, 0)
     for path in PACKAGE.rglob("*.py"):
@@ -348,6 +348,8 @@ def test_the_parts_are_small():
     assert sizes["pygpu"] < 160_000
     # Of which groups are 25_000, those built in place 16_000, versions 8_000, and health checks,
     # sockets of systemd and Prometheus 6_000.
+    # Of which groups are 25_000, those built in place 16_000, versions 8_000, and health checks,
+    # sockets of systemd and Prometheus 6_000.
     assert sizes["store"] < 130_500
     # Of which what finds memory that is used wrongly is 11_000, and limits are 10_500.
     assert sizes["_diagnostics"] < 71_000
@@ -355,8 +357,8 @@ def test_the_parts_are_small():
     # carries more than elements 6_000.
     # What a pickle becomes that cannot be opened is 2_500, and what it may say 1_000.
     # What the first use of a name takes in forks, and for finalisers at the end, is 1_000.
-    # Copies of scattered blocks are 5_000, memory that is paused is 5_500, and memory that is handed
-    # out in parts 3_900.
+    # Copies of scattered blocks are 5_000, memory that is paused is 5_500, and memory that is in
+    # parts 3_900.
     assert sizes[""] < 377_900
     # Of which the store's are 35_000, shares' 22_000, pools' of libraries 7_000, pygpu's 6_000 and
     # libraries' loops 5_000, scattered blocks' 30_000.

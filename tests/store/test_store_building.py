@@ -231,7 +231,7 @@ def test_a_new_version_replaces_the_old_one(client):
     with pytest.raises(ZeroDivisionError), client.build_group("g", bytes=1, replace=True):
         raise ZeroDivisionError
     assert client.get_group("g")["w"].get().tolist() == [1, 1, 1]
-    with pytest.raises(ValueError, match="replace"):
+    with pytest.raises(TypeError, match="replace is True"):
         client.build_group(bytes=1, replace=True)
 
 
