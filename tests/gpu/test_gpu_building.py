@@ -16,6 +16,7 @@ import hamr
 from hamr.allocators import use_in_cupy, use_in_torch
 from hamr.store import ObjectNotFound, Sealed, Server, connect
 from tests.gpu.cuda_driver_calls import free_bytes
+from tests.gpu.gpu_delays import hold
 from tests.support.processes import launch, run_code
 
 MIB = 1 << 20
@@ -264,26 +265,39 @@ def test_work_of_all_streams_is_waited_for(client, torch_library):
         assert (group[str(i)].get() == i + 1).all()
 
 
-def test_memory_given_back_is_made_again_in_order(client, torch_library):
-    """torch gives back a segment that a kernel is still writing to."""
-    import torch
-
-    stream = torch.cuda.Stream()
+def test_memory_given_back_is_made_again_in_order(client, cupy_library):
+    """CuPy gives back memory that a kernel is still writing to."""
+    cp = cupy_library.module
+    stream = cp.cuda.Stream(non_blocking=True)
     with client.build_group("g", bytes="64MiB", device=0) as space:
         for i in range(5):
-            with use_in_torch(space), torch.cuda.stream(stream):
-                late = torch.zeros(12 * MIB, device="cuda")
-                torch.cuda._sleep(100_000_000)
+            with use_in_cupy(space), stream:
+                late = cp.zeros(12 * MIB, "f4")
+                hold(cp, stream, 50_000)
                 late += 9
                 del late
             array = space.empty(12 * MIB, "f4")
             array.fill(i)
-            torch.cuda.synchronize()
+            cp.cuda.Device().synchronize()
             assert (array.get() == i).all()
             if i == 4:
                 space.add("w", array)
             del array
     assert (client.get_group("g")["w"].get() == 4).all()
+
+
+def test_torch_keeps_its_memory_for_the_next_region(client, torch_library):
+    import torch
+
+    with client.build_group("g", bytes="64MiB", device=0) as space:
+        for i in range(20):
+            with use_in_torch(space):
+                tensor = torch.full((12 * MIB,), float(i), device="cuda")
+            assert (tensor == i).all()
+            if i < 19:
+                del tensor
+        space.add("w", tensor)
+    assert (client.get_group("g")["w"].get() == 19).all()
 
 
 def test_two_groups_in_turn_and_at_once(client, torch_library):
