@@ -1,0 +1,137 @@
+"""Answer requests with products of the weights, which are used where they lie and never copied.
+
+    python worker.py worker-0.sock
+
+A request is a line of JSON on a connection to the socket, and so is the answer:
+{"array": "layers.0.weight", "vector": [1, 2, 3]} → {"group": ID, "pid": PID, "product": […]}
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import socketserver
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import hamr
+import hamr.store
+
+MOST = 16 << 20  #: bytes of a request
+
+
+class Weights:
+    """One version: arrays of NumPy, or of CuPy or PyTorch if they are on a device."""
+
+    def __init__(self, group: hamr.store.Group) -> None:
+        self.id = group.id
+        self.library = "numpy"
+        if any(array.device >= 0 for array in group.values()):
+            found = [name for name in ("cupy", "torch") if importlib.util.find_spec(name)]
+            self.library = [*found, "numpy"][0]  # without either, a copy on the host
+        self.arrays = getattr(group, self.library)()
+
+    def operands(self, path: str, vector: Any) -> tuple[Any, np.ndarray]:
+        """The array of a path, and a vector that it can be multiplied by."""
+        array, numbers = self.arrays[path], np.asarray(vector, "f8")
+        if array.ndim != 2 or numbers.shape != array.shape[1:]:
+            raise ValueError(f"{path} of {array.shape} times a vector of {numbers.shape}")
+        return array, numbers
+
+    def product(self, array: Any, vector: np.ndarray) -> list[float]:
+        """The product, computed where the array lies."""
+        if self.library == "torch":
+            import torch
+
+            there = torch.tensor(vector, dtype=array.dtype, device=array.device)
+            return (array @ there).tolist()
+        if self.library == "cupy":
+            import cupy
+
+            with array.device:
+                return (array @ cupy.asarray(vector, array.dtype)).tolist()
+        return (array @ vector.astype(array.dtype)).tolist()
+
+
+class Worker(socketserver.UnixStreamServer):
+    """Answers one request after the other, each with the newest weights that there are then."""
+
+    request_queue_size = 128
+
+    def __init__(self, path: str, weights: Weights) -> None:
+        Path(path).unlink(missing_ok=True)  # of a worker that was killed
+        super().__init__(path, Request)
+        self.weights = weights
+
+    def follow(self, name: str) -> None:
+        """Take each new version. A request that is under way ends with the one before."""
+        while True:
+            try:
+                with hamr.store.connect() as client:
+                    for id in client.watch(name):
+                        if id != self.weights.id:
+                            self.take(client, id)
+            except hamr.store.StoreError:
+                time.sleep(0.1)  # until there is a server again
+
+    def take(self, client: hamr.store.Client, id: str) -> None:
+        """Use a version from now on, if that is possible."""
+        try:
+            self.weights = Weights(client.get_group(id))
+            print(f"worker {os.getpid()}: uses {id}", flush=True)
+        except (hamr.Error, ValueError) as error:
+            print(f"worker {os.getpid()}: does not use {id}: {error}", file=sys.stderr, flush=True)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """After an error of the device the worker ends, and another one starts in its place."""
+        if not isinstance(sys.exception(), OSError):  # which is a client that has gone
+            raise
+
+
+class Request(socketserver.StreamRequestHandler):
+    """A line, and its answer."""
+
+    timeout = 10  # seconds for a client that sends nothing
+
+    def handle(self) -> None:
+        """Read the request and write the answer; what is wrong with it is an answer, too."""
+        weights = self.server.weights
+        answer: dict[str, Any] = {"group": weights.id, "pid": os.getpid()}
+        line = self.rfile.readline(MOST)
+        try:
+            asked = json.loads(line)
+            operands = weights.operands(asked["array"], asked["vector"])
+        except (KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+            answer["error"] = f"{type(error).__name__}: {error}"
+        else:
+            answer["product"] = weights.product(*operands)
+        self.wfile.write(json.dumps(answer).encode() + b"\n")
+
+
+def first(name: str) -> Weights:
+    """The weights, as soon as somebody has loaded them."""
+    with hamr.store.connect() as client:
+        return Weights(client.get_group(name=name, wait=True))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("socket", help="where it answers")
+    parser.add_argument("--name", default="weights")
+    chosen = parser.parse_args()
+    try:
+        # No variable but the worker's own has them: it would keep the first version for ever.
+        worker = Worker(chosen.socket, first(chosen.name))
+    except hamr.store.StoreError as error:
+        sys.exit(f"worker: {error}")  # who started it starts it again
+    threading.Thread(target=worker.follow, args=(chosen.name,), daemon=True).start()
+    worker.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
