@@ -8,6 +8,7 @@ import pytest
 
 import hamr
 from tests.store.trees import same
+from tests.support.processes import wait_until
 
 WEIGHTS = {
     "layer0.weight": np.arange(12, dtype="f4").reshape(3, 4),
@@ -26,6 +27,21 @@ def test_a_group_in_numpy(client):
     del group
     gc.collect()
     assert np.array_equal(found, WEIGHTS["layer0.weight"])
+
+
+@pytest.mark.parametrize("only", [None, ["layer1"]])
+def test_a_group_goes_with_its_last_array_without_a_collection(client, only):
+    """A program that waits for requests may collect nothing for hours."""
+    id = client.put_group(WEIGHTS)
+    gc.collect()
+    gc.disable()
+    try:
+        arrays = client.get_group(id, only=only).numpy()
+        assert client.statistics()["leases"] == 1
+        del arrays
+        wait_until(lambda: client.statistics()["leases"] == 0)
+    finally:
+        gc.enable()
 
 
 def test_what_a_library_has_not_is_an_error_with_the_path(client, monkeypatch):

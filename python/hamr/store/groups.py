@@ -99,20 +99,7 @@ class Group(Mapping[str, "Any"]):
         return self._by(libraries.to_jax())
 
     def _by(self, convert: Callable[[Buffer], Any]) -> Any:
-        def each(node: Any, path: str | None) -> Any:
-            parts = _parts(node)
-            if parts is not None:
-                made = [(key, each(value, _under(path, key))) for key, value in parts]
-                return dict(made) if isinstance(node, dict) else type(node)(v for _, v in made)
-            if not isinstance(node, Buffer):
-                return node
-            try:
-                return convert(node)
-            except Exception as error:
-                error.add_note(f"It is the array {path!r} of the group {self.id}.")
-                raise
-
-        return each(self.tree, None)
+        return _converted(self.tree, None, convert, self.id)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -121,6 +108,25 @@ class Group(Mapping[str, "Any"]):
 
 
 _NOTHING = object()
+
+
+def _converted(node: Any, path: str | None, convert: Callable[[Buffer], Any], id: ObjectID) -> Any:
+    """A structure with a library's arrays.
+
+    It is no function within one: that would refer to itself, and keep the group's memory until the
+    garbage collector finds it.
+    """
+    parts = _parts(node)
+    if parts is not None:
+        made = [(key, _converted(each, _under(path, key), convert, id)) for key, each in parts]
+        return dict(made) if isinstance(node, dict) else type(node)(v for _, v in made)
+    if not isinstance(node, Buffer):
+        return node
+    try:
+        return convert(node)
+    except Exception as error:
+        error.add_note(f"It is the array {path!r} of the group {id}.")
+        raise
 
 
 def _parts(node: Any) -> Any:
