@@ -68,16 +68,16 @@ class Worker(socketserver.UnixStreamServer):
         super().__init__(path, Request)
         self.weights = weights
 
-    def follow(self, name: str) -> None:
+    def follow(self, client: hamr.store.Client, name: str) -> None:
         """Take each new version. A request that is under way ends with the one before."""
+        watch = client.watch(name)
         while True:
             try:
-                with hamr.store.connect() as client:
-                    for id in client.watch(name):
-                        if id != self.weights.id:
-                            self.take(client, id)
-            except hamr.store.StoreError:
-                time.sleep(0.1)  # until there is a server again
+                for id in watch:
+                    if id != self.weights.id:
+                        self.take(client, id)
+            except hamr.store.StoreLost:
+                time.sleep(0.1)  # the server is started again; the watch goes on then
 
     def take(self, client: hamr.store.Client, id: str) -> None:
         """Use a version from now on, if that is possible."""
@@ -113,23 +113,18 @@ class Request(socketserver.StreamRequestHandler):
         self.wfile.write(json.dumps(answer).encode() + b"\n")
 
 
-def first(name: str) -> Weights:
-    """The weights, as soon as somebody has loaded them."""
-    with hamr.store.connect() as client:
-        return Weights(client.get_group(name=name, wait=True))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("socket", help="where it answers")
     parser.add_argument("--name", default="weights")
     chosen = parser.parse_args()
     try:
-        # No variable but the worker's own has them: it would keep the first version for ever.
-        worker = Worker(chosen.socket, first(chosen.name))
+        client = hamr.store.connect()
+        # No variable but the worker's own has the weights: it would keep the first version.
+        worker = Worker(chosen.socket, Weights(client.get_group(name=chosen.name, wait=True)))
     except hamr.store.StoreError as error:
         sys.exit(f"worker: {error}")  # who started it starts it again
-    threading.Thread(target=worker.follow, args=(chosen.name,), daemon=True).start()
+    threading.Thread(target=worker.follow, args=(client, chosen.name), daemon=True).start()
     worker.serve_forever()
 
 
