@@ -51,13 +51,15 @@ class Service:
         self.process = subprocess.Popen(
             [sys.executable, program, folder, model, *options], stdout=subprocess.PIPE, text=True
         )
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
 
     def _read(self) -> None:
-        for line in self.process.stdout:
-            self.lines.append(line.rstrip())
-            if found := re.match(r"supervisor: started (\S+) as (\d+)", line):
-                self.pids[found[1]] = int(found[2])
+        with self.process.stdout as lines:
+            for line in lines:
+                self.lines.append(line.rstrip())
+                if found := re.match(r"supervisor: started (\S+) as (\d+)", line):
+                    self.pids[found[1]] = int(found[2])
 
     def __enter__(self) -> "Service":
         return self
@@ -65,6 +67,7 @@ class Service:
     def __exit__(self, *exception: object) -> None:
         self.process.terminate()
         self.process.wait()
+        self.reader.join()
 
     def kill(self, name: str) -> None:
         """End a program as a crash does."""

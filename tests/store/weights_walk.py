@@ -42,12 +42,21 @@ NAMES = "loader", "server", "worker-0", "worker-1"
 VICTIMS = "loader", "worker-0", "server", "worker-1"
 
 
-class Peaks(threading.Thread):
-    """The most bytes at a time, by whoever counts them, looked at every 10 ms."""
+def used_of(device: int | None) -> int:
+    """What all processes use of a device, by the driver."""
+    if device is None:
+        return 0
+    memory = hamr.memory_info(device)
+    return memory.total - memory.free
 
-    def __init__(self, service: Service, device: int | None) -> None:
+
+class Peaks(threading.Thread):
+    """The most bytes at a time, by whoever counts them, looked at every 20 ms."""
+
+    def __init__(self, service: Service, device: int | None, before: int) -> None:
         super().__init__(daemon=True)
-        self.service, self.device, self.ended = service, device, threading.Event()
+        self.service, self.device, self.before = service, device, before
+        self.ended = threading.Event()
         self.most: dict[str, int] = {}
         self.samples = 0
 
@@ -60,7 +69,7 @@ class Peaks(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        while not self.ended.wait(0.01):
+        while not self.ended.wait(0.02):
             self.samples += 1
             for name, nbytes in self.now().items():
                 self.most[name] = max(self.most.get(name, 0), nbytes)
@@ -68,8 +77,7 @@ class Peaks(threading.Thread):
     def now(self) -> dict[str, int]:
         found = {"files in memory": self._files()}
         if self.device is not None and emulation.CHOSEN != "emulator":
-            memory = hamr.memory_info(self.device)
-            found["device, by the driver"] = memory.total - memory.free
+            found["device, by the driver, with contexts"] = used_of(self.device) - self.before
         try:
             with hamr.store.connect(self.service.store) as client:
                 memory = client.statistics()["memory"]
@@ -106,6 +114,7 @@ class Walk:
         self.arrays = save(model, seed, max(1, nbytes // MIB))
         self.nbytes = sum(array.nbytes for array in self.arrays.values())
         options = () if device is None else ("--device", str(device))
+        self.before = used_of(device)
         self.began = time.monotonic()
         self.service = Service(folder, model, *options)
         self.times: dict[str, list[float]] = {}
@@ -173,7 +182,7 @@ class Walk:
         for victim in NAMES:
             service.kill(victim)
         eventually(lambda: "loader" in service.pids)
-        time.sleep(self.choose.random() * 3)
+        time.sleep(self.choose.random() * 4)
         keeps = sum("loader: " in line for line in service.lines)
         service.kill("loader")
         self.wait_for_all(keeps + 1)
@@ -205,7 +214,7 @@ def walk(rounds: int, nbytes: int, device: int | None, seed: int) -> dict[str, A
     """The record of so many rounds; an AssertionError says what was lost."""
     with tempfile.TemporaryDirectory() as name:
         found = Walk(Path(name), nbytes, device, seed)
-        with found.service as service, Peaks(service, device) as peaks:
+        with found.service as service, Peaks(service, device, found.before) as peaks:
             try:
                 return _walk(found, peaks, rounds)
             except BaseException as error:
