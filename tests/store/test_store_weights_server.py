@@ -2,16 +2,25 @@
 
 import importlib
 import random
+import re
+import shlex
+import shutil
+import sys
 
 import numpy as np
 import pytest
 
-from tests.support.processes import scaled
+from tests.support.documents import blocks_of
+from tests.support.paths import ROOT
+from tests.support.processes import launch, scaled
 
 pytest.importorskip("safetensors")
 
 from tests.store.weights_walk import walk
 
+EXAMPLE = ROOT / "examples" / "weights_server"
+UNITS = sorted((EXAMPLE / "units").iterdir())
+PAGE = ROOT / "docs" / "operations.md"
 worker = importlib.import_module("worker")  # of the example, whose folder the walk has found
 
 
@@ -48,3 +57,38 @@ def test_a_product(weights):
 def test_what_a_request_has_wrong(weights, path, vector, error):
     with pytest.raises(error):
         weights.operands(path, vector)
+
+
+def test_the_demo(tmp_path):
+    command = [sys.executable, "-W", "error", str(EXAMPLE / "demo.py")]
+    status, output = launch(command, 60, {"TMPDIR": str(tmp_path)})
+    lines = output.splitlines()
+    assert (status, lines[-1]) == (0, "all ended: 0"), output
+    told = [line.partition(":")[0] for line in lines if ", right: True, loads: 1, " in line]
+    assert told == ["started", "worker-0 killed", "server killed", "loader killed"], output
+    assert any(line.startswith("a new version: used by both workers") for line in lines), output
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_units_of_the_store_are_those_of_the_page():
+    shown = {b.text.split("\n")[0]: b.text.strip() for b in blocks_of(PAGE) if b.language == "ini"}
+    units = [path.read_text().strip() for path in UNITS if path.name.startswith("hamr-store.")]
+    assert sorted(units) == sorted(shown.values())
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze")
+def test_systemd_accepts_the_units(tmp_path):
+    """With programs that are there, wherever this test is run."""
+    for path in UNITS:
+        text = re.sub(r"%h/.local/bin/hamr|python3", sys.executable, path.read_text())
+        (tmp_path / path.name).write_text(text)
+    command = ["systemd-analyze", "--user", "verify", *map(str, sorted(tmp_path.iterdir()))]
+    status, output = launch(command, 60, {"XDG_RUNTIME_DIR": str(tmp_path)})
+    assert (status, output) == (0, "")
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+def test_the_units_start_what_there_is(path):
+    for name, options in re.findall(r"%h/weights_server/(\w+\.py)(.*)", path.read_text()):
+        given = [sys.executable, str(EXAMPLE / name), *shlex.split(options), "--help"]
+        assert launch(given, 60)[0] == 0
