@@ -19,7 +19,7 @@ RUNS = {"on a GPU": "weights-h200.json", "on the host": "weights-host.json"}
 COUNTS = {
     "server": "by the server's figures",
     "files in memory": "by the kernel: files in memory",
-    "device, by the driver, with contexts": "by the driver, with what three processes' contexts take",
+    "device, by the driver, with contexts": "by the driver, with the contexts of three processes",
 }
 #: What the page shows of a walk's times, and in which words.
 TIMES = {

@@ -55,16 +55,16 @@ def main() -> None:
 
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     os.set_blocking(reader, True)
-    signal.set_wakeup_fd(writer)  # a signal's number is read here, whatever the process does
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
+    signal.set_wakeup_fd(writer)  # a byte for each SIGHUP, also while the weights are loaded
+    signal.signal(signal.SIGHUP, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # as SIGTERM: there is nothing to clear up
 
     try:
         client = hamr.store.connect()
         kept = keep(client, chosen.path, chosen.name, chosen.device)
     except (hamr.store.StoreError, OSError) as error:
         sys.exit(f"loader: {error}")  # who started it starts it again
-    while os.read(reader, 1)[0] == signal.SIGHUP:
+    while os.read(reader, 1):
         try:
             kept = keep(client, chosen.path, chosen.name, chosen.device)
         except (hamr.store.StoreError, OSError, ValueError) as error:

@@ -78,18 +78,19 @@ def main() -> None:
     device = () if chosen.device is None else ("--device", str(chosen.device))
     python = sys.executable
     programs = [Program("server", python, "-m", "hamr", "store", "serve", *limit)]
-    while not Path(store).is_socket():
-        time.sleep(0.01)
-    programs.append(Program("loader", python, HERE / "loader.py", chosen.path, *device))
+    others = {"loader": (python, HERE / "loader.py", chosen.path, *device)}
     for number in range(chosen.workers):
         socket = chosen.folder / f"worker-{number}.sock"
-        programs.append(Program(f"worker-{number}", python, HERE / "worker.py", socket))
+        others[f"worker-{number}"] = python, HERE / "worker.py", socket
 
     told = b""
     while not {signal.SIGINT, signal.SIGTERM} & set(told):
+        if others and Path(store).is_socket():  # the server listens
+            programs += [Program(name, *command) for name, command in others.items()]
+            others = {}
         for program in programs:
             program.look()
-        waits = any(program.process is None for program in programs)
+        waits = others or any(program.process is None for program in programs)
         told = b""
         if select.select([reader], [], [], 0.02 if waits else None)[0]:
             told = os.read(reader, 100)

@@ -10,6 +10,7 @@ import argparse
 import importlib.util
 import json
 import os
+import signal
 import socketserver
 import sys
 import threading
@@ -118,6 +119,7 @@ def main() -> None:
     parser.add_argument("socket", help="where it answers")
     parser.add_argument("--name", default="weights")
     chosen = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # as SIGTERM: there is nothing to clear up
     try:
         client = hamr.store.connect()
         # No variable but the worker's own has the weights: it would keep the first version.

@@ -1,18 +1,24 @@
 """The service of examples/weights_server; tests.store.weights_walk is the long walk."""
 
 import importlib
+import json
+import os
 import random
 import re
 import shlex
 import shutil
+import signal
+import socket
+import subprocess
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 from tests.support.documents import blocks_of
 from tests.support.paths import ROOT
-from tests.support.processes import launch, scaled
+from tests.support.processes import launch, scaled, wait_until
 
 pytest.importorskip("safetensors")
 
@@ -21,7 +27,8 @@ from tests.store.weights_walk import walk
 EXAMPLE = ROOT / "examples" / "weights_server"
 UNITS = sorted((EXAMPLE / "units").iterdir())
 PAGE = ROOT / "docs" / "operations.md"
-worker = importlib.import_module("worker")  # of the example, whose folder the walk has found
+# The example's, whose folder the walk has put on the path.
+ask, demo, worker = map(importlib.import_module, ("ask", "demo", "worker"))
 
 
 def test_whatever_is_killed_one_copy_serves():
@@ -57,6 +64,67 @@ def test_a_product(weights):
 def test_what_a_request_has_wrong(weights, path, vector, error):
     with pytest.raises(error):
         weights.operands(path, vector)
+
+
+@contextmanager
+def running(server, name, *arguments):
+    """A program of the example, whose lines can be read, and which is killed in the end."""
+    with subprocess.Popen(
+        [sys.executable, EXAMPLE / name, *arguments],
+        env={**os.environ, "HAMR_STORE": server.path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as program:
+        try:
+            yield program
+        finally:
+            program.kill()
+
+
+def test_a_loader_looks_at_the_file_anew(server, client, tmp_path):
+    model = tmp_path / "model.safetensors"
+    demo.save(model, 1, layers=1)
+    with running(server, "loader.py", model) as loader:
+        lines = loader.stdout
+        assert lines.readline() == f"loader: loaded {(first := client.get_name('weights'))}\n"
+        loader.send_signal(signal.SIGHUP)
+        assert lines.readline() == f"loader: found {first}\n"
+        model.write_bytes(b"no weights")
+        loader.send_signal(signal.SIGHUP)
+        assert lines.readline().startswith(f"loader: {first} stays: ")
+        demo.save(model, 2, layers=1)
+        loader.send_signal(signal.SIGHUP)
+        assert lines.readline() == f"loader: loaded {client.get_name('weights')}\n"
+        wait_until(lambda: [info.leases for info in client.list()] == [1])
+        assert client.get_name("weights") != first
+        loader.terminate()
+        assert loader.wait() == -signal.SIGTERM
+
+
+def test_a_worker_answers_after_requests_that_are_none(server, client, tmp_path):
+    client.put_group({"w": np.eye(3, dtype="f4")}, name="weights")
+    path = str(tmp_path / "worker.sock")
+    with running(server, "worker.py", path):
+        assert demo.eventually(lambda: ask.ask(path, "w", [1, 2, 3]))["product"] == [1, 2, 3]
+        for line in (b"", b"\n", b"[" * 100_000 + b"\n", b"7\n", b"\xff\n", b'{"array": "w"}\n'):
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(path)
+                connection.sendall(line)
+                connection.shutdown(socket.SHUT_WR)
+                assert "error" in json.loads(connection.makefile().readline())
+        with socket.socket(socket.AF_UNIX) as connection:  # who does not wait for the answer
+            connection.connect(path)
+        assert ask.ask(path, "w", [1, 2, 3])["product"] == [1, 2, 3]
+
+
+def test_a_supervisor_ends_though_its_server_does_not_start(tmp_path):
+    command = [sys.executable, EXAMPLE / "supervisor.py", tmp_path, "none", "--limit", "nothing"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as supervisor:
+        while "ended with" not in supervisor.stdout.readline():
+            pass
+        supervisor.terminate()
+        assert supervisor.wait() == 0
 
 
 def test_the_demo(tmp_path):
