@@ -12,6 +12,7 @@ loads. At last a new version replaces the one before.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -184,7 +185,8 @@ class Walk:
         eventually(lambda: "loader" in service.pids)
         time.sleep(self.choose.random() * 4)
         keeps = sum("loader: " in line for line in service.lines)
-        service.kill("loader")
+        with contextlib.suppress(ProcessLookupError):  # it found no server, and has ended itself
+            service.kill("loader")
         self.wait_for_all(keeps + 1)
         self.tell("all killed, and the loader again: all programs work", began)
         assert service.loads() > before
