@@ -237,6 +237,7 @@ def _walk(found: Walk, peaks: Peaks, rounds: int) -> dict[str, Any]:
     for _ in range(1 + rounds // 20):
         found.lose_all()
     most = dict(peaks.most)
+    assert peaks.is_alive()
     for kind, nbytes in one.items():
         # Contexts come and go on a device; the rest is exact.
         slack = found.nbytes // 2 if "driver" in kind else 0
