@@ -30,7 +30,7 @@ class Weights:
     """One version: arrays of NumPy, or of CuPy or PyTorch if they are on a device."""
 
     def __init__(self, group: hamr.store.Group) -> None:
-        self.id = group.id
+        self.id, self.group = group.id, group  # which stays in the store, also if it was copied
         self.library = "numpy"
         if any(array.device >= 0 for array in group.values()):
             found = [name for name in ("cupy", "torch") if importlib.util.find_spec(name)]

@@ -17,7 +17,7 @@ worker = importlib.import_module("worker")  # of the example, whose folder the w
 
 
 def test_whatever_is_killed_one_copy_serves():
-    walk(scaled(4, 1), 1 << 30, 0, random.randrange(1 << 30))
+    walk(scaled(4, 1), 2 << 30, 0, random.randrange(1 << 30))
 
 
 @pytest.mark.parametrize("library", ["cupy", "torch", "numpy"])
