@@ -89,6 +89,13 @@ def test_the_environment_names_the_store(server, client, monkeypatch):
     assert done.stdout.strip() == server.path
 
 
+def test_figures_without_their_package_are_said_so(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    path = str(tmp_path / "a" / "b")
+    assert main(["store", "serve", "--socket", path, "--metrics", "9431"]) == 1
+    assert "pip install 'hamr[metrics]'" in capsys.readouterr().err
+
+
 def test_prometheus_reads_the_figures(tmp_path):
     pytest.importorskip("prometheus_client")
     import socket

@@ -124,7 +124,10 @@ def _serve(chosen: argparse.Namespace) -> int:
         if chosen.metrics:
             from .metrics import serve
 
-            serve(server, chosen.metrics)
+            try:
+                serve(server, chosen.metrics)
+            except ModuleNotFoundError as error:
+                raise ValueError(f"--metrics: {error}: pip install 'hamr[metrics]'") from None
         print(f"hamr store: listening at {server.path}", flush=True)
         service.tell_manager("READY=1")
         os.read(reader, 1)
