@@ -78,6 +78,7 @@ NOT_CHECKED = {
     "test_cuda_store_restarts": "likewise",
     "test_cuda_command_line": "likewise",
     "test_cuda_library_walk": "likewise",
+    "test_gpu_weights": "likewise",
     "test_cuda_interrupts": "likewise",
     "test_cuda_tuning": "likewise",
     "test_examples": "likewise",
