@@ -336,7 +336,7 @@ def test_the_parts_are_small():
         for n in re.findall(rb"\xff Go buildinf:.{19}go1\.(\d+)", library.read_bytes(), re.DOTALL)
     }
     # Go 1.27 makes 0.4 more of the same than 1.26.
-    assert sizes["_pyhamr"] < (8.77 if minor >= 27 else 8.47)
+    assert sizes["_pyhamr"] < (8.8 if minor >= 27 else 8.5)
     parts = ("_benchmark", "_diagnostics", "allocators", "hetero", "pygpu", "store", "")
     sizes = dict.fromkeys(parts, 0)
     for path in PACKAGE.rglob("*.py"):
