@@ -29,6 +29,9 @@ def test_groups(tmp_path, part, where):
             row = named[f"hamr: {name}, {when}"]
             assert row["value"] > 0
             assert "limit" not in row, "it holds for the whole size"
+    alone = [row["value"] for name, row in named.items() if name.startswith(weights.BARE)]
+    assert len(alone) == (0 if where == "the host" else 2)
+    assert all(value > 0 for value in alone)
     theirs, ours = loaded["rows"]
     assert ours["value"] > 0
     if "error" not in theirs:  # torch is there, or it is the host

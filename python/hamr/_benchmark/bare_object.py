@@ -13,6 +13,7 @@ import os
 import socket
 import statistics
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
@@ -95,6 +96,40 @@ def steps(nbytes: int, rounds: int, together: int = 1) -> list[list[int]]:
             ending.close()  # so that a process is not waited for that has ended
         children[-1].tell("go")
         return [[int(n) for n in text.split(":")] for text in children[-1].line().split()]
+
+
+def together(nbytes: int, count: int, times: int) -> list[float]:
+    """Microseconds until a process has so many objects, whose descriptors it has, each time."""
+    driver = Driver()
+    size = _whole_units(driver, nbytes)
+    with ExitStack() as stack:
+        made = [stack.enter_context(_filled(driver, size)) for _ in range(count)]
+        numbers = [number for _, number in made]
+        child = Child.of("bare_object.child_map", nbytes, times, *numbers, sockets=numbers)
+        stack.callback(child.end)
+        return [float(each) for each in child.line().split()]
+
+
+def child_map(nbytes: str, times: str, *numbers: str) -> None:
+    """Have the driver map all objects, again and again; answer what each time took."""
+    driver, reading = Driver(), ctypes.byref(_access(_READ))
+    size, none, one = _whole_units(driver, int(nbytes)), ctypes.c_uint64(0), ctypes.c_size_t(1)
+    took = []
+    for _ in range(int(times)):
+        found = [(ctypes.c_uint64(), ctypes.c_uint64()) for _ in numbers]
+        start = time.perf_counter_ns()
+        for (handle, address), number in zip(found, numbers, strict=True):
+            descriptor = ctypes.c_void_p(int(number))
+            into = ctypes.byref(handle)
+            driver.call("cuMemImportFromShareableHandle", into, descriptor, _BY_DESCRIPTOR)
+            driver.call("cuMemAddressReserve", ctypes.byref(address), size, none, none, none)
+            driver.call("cuMemMap", address, size, none, handle, none)
+            driver.call("cuMemSetAccess", address, size, reading, one)
+        took.append((time.perf_counter_ns() - start) / 1e3)
+        check(Memory(driver, found[-1][1].value, int(nbytes)))
+        for handle, address in found:
+            _unmap(driver, handle.value, address.value, size)
+    answer(*took)
 
 
 def child_serve(

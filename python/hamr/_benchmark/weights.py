@@ -15,6 +15,7 @@ from importlib import import_module
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any, NamedTuple
 
+from . import bare_object
 from .children import Child, answer, serving, told
 from .driver import Driver
 from .groups import KIB, MIB, Libraries, Rows, size_text
@@ -31,6 +32,9 @@ SMALL_LIMIT = 20e3
 LOAD_LIMIT = 25.0
 OURS, THEIRS = "hamr: load_group", "safetensors: load_file"
 _ROUNDS, _AGAIN = 3, 5
+#: Seconds until a process is done with what it has let go of.
+_BETWEEN = 0.02
+BARE = "the driver alone: the calls that get of each makes"
 _NAME = "weights"
 _SMALL_NAME = "small"
 
@@ -92,16 +96,19 @@ def _hand_overs(lib: Libraries, case: _Case) -> list[dict[str, Any]]:
         with suppress(ImportError):
             _write(file.name, case)
             ways["safetensors: load_file from memory"] = "safetensors"
+        if case.device >= 0:
+            ways[BARE] = "bare"
         if lib.torch and case.device >= 0:
             ways["torch.multiprocessing: queue.put, queue.get"] = "queue"
         for _ in range(case.rounds):
             for name, kind in ways.items():
                 try:
-                    times = (
-                        _by_queue(case)
-                        if kind == "queue"
-                        else _by_child(kind, path, case, ids, file.name)
-                    )
+                    if kind == "queue":
+                        times = _by_queue(case)
+                    elif kind == "bare":
+                        times = bare_object.together(case.nbytes, case.arrays, 1 + _AGAIN)
+                    else:
+                        times = _by_child(kind, path, case, ids, file.name)
                     took.setdefault(name, []).append(times)
                 except Exception as error:
                     failed[name] = f"{type(error).__name__}: {error}"[:200]
@@ -194,11 +201,10 @@ def child(kind: str, path: str, device: str, nbytes: str, count: str, file: str)
             if kind == "put":
                 return client.put_group(arrays)
             if kind == "group" or kind == "small":
-                found = client.get_group(_NAME if kind == "group" else _SMALL_NAME)
-                return list(found.items())[-1][1]
+                return client.get_group(_NAME if kind == "group" else _SMALL_NAME)
             if load is not None:
                 return _touched(load(file))
-            return (client.get_many(ids) if kind == "many" else [client.get(i) for i in ids])[-1]
+            return client.get_many(ids) if kind == "many" else [client.get(i) for i in ids]
 
         times = []
         for _ in range(1 + _AGAIN):
@@ -207,9 +213,13 @@ def child(kind: str, path: str, device: str, nbytes: str, count: str, file: str)
             times.append((time.perf_counter_ns() - start) / 1e3)
             if kind == "put":
                 client.delete(found)
-            elif hasattr(found, "ptr") and not (found.get() == FILL).all():
-                raise SystemExit("wrong bytes")
+            elif kind != "safetensors":
+                last = found[-1] if isinstance(found, list) else list(found.values())[-1]
+                if not (last.get() == FILL).all():
+                    raise SystemExit("wrong bytes")
+                del last
             del found
+            time.sleep(_BETWEEN)
     answer(*times)
 
 
