@@ -22,7 +22,7 @@ public:
     id() noexcept : m_id() {}
     id(const hamr_store_id &native) noexcept : m_id(native) {}
     explicit id(const std::string &text) {
-        if (!hamr_store_id_parse(text.c_str(), &m_id))
+        if (!hamr_store_id_parse(detail::c_text(text, "store::id"), &m_id))
             detail::fail(HAMR_ERROR_VALUE, "store::id", "\"" + text + "\": accepted are 32 hexadecimal digits");
     }
 

@@ -101,6 +101,14 @@ namespace detail {
     throw error(status, all);
 }
 
+/// A text for C, which ends at the first NUL.
+inline const char *c_text(const std::string &text, const char *doing) {
+    if (text.find('\0') != std::string::npos)
+        fail(HAMR_ERROR_VALUE, doing,
+             "a text of " + std::to_string(text.size()) + " bytes has a NUL: accepted is one without");
+    return text.c_str();
+}
+
 /// Throws hamr's last error. Each program and library has its own: an error in finding hamr's library is
 /// reported to the one that looked for it.
 [[noreturn]] __attribute__((visibility("hidden"), noinline, cold)) inline void fail_as_said(hamr_status status,

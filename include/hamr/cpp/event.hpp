@@ -115,7 +115,7 @@ inline void trim() { detail::check(hamr_trim(), "trim"); }
 class pausable {
   public:
     explicit pausable(const std::string &name) {
-        detail::check(hamr_enter_pausable(name.c_str(), &m_before), "pausable");
+        detail::check(hamr_enter_pausable(detail::c_text(name, "pausable"), &m_before), "pausable");
     }
     ~pausable() { hamr_leave_pausable(m_before); }
     pausable(const pausable &) = delete;
@@ -128,11 +128,11 @@ class pausable {
 /// Gives the devices' memory of a name back and keeps its addresses. keep is "nothing", "host" or "disk", a file in
 /// folder. It waits for all work on the devices; after an error all is as before.
 inline void pause(const std::string &name, const std::string &keep, const std::string &folder = {}) {
-    detail::check(hamr_pause(name.c_str(), keep.c_str(), folder.c_str()), "pause");
+    detail::check(hamr_pause(detail::c_text(name, "pause"), keep.c_str(), detail::c_text(folder, "pause")), "pause");
 }
 
 /// Takes that memory again, at the same addresses. After an error all is paused as before.
-inline void resume(const std::string &name) { detail::check(hamr_resume(name.c_str()), "resume"); }
+inline void resume(const std::string &name) { detail::check(hamr_resume(detail::c_text(name, "resume")), "resume"); }
 
 } // namespace HAMR_CPP_NAMESPACE
 } // namespace hamr

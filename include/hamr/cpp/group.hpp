@@ -26,7 +26,9 @@ public:
     group_array(const std::pair<P, buffer<T>> &both) : group_array(both.first, both.second) {}
 
     hamr_group_item native() const {
-        return {m_path.c_str(), m_elements, m_metadata.empty() ? nullptr : m_metadata.c_str()};
+        const char *const doing = "store::client::put_group";
+        return {detail::c_text(m_path, doing), m_elements,
+                m_metadata.empty() ? nullptr : detail::c_text(m_metadata, doing)};
     }
 
 private:
@@ -94,7 +96,7 @@ private:
     }
 
     const hamr_group_item &found(const std::string &path) const {
-        const hamr_group_item *item = hamr_store_group_find(m_group.get(), path.c_str());
+        const hamr_group_item *item = hamr_store_group_find(m_group.get(), detail::c_text(path, "store::group"));
         if (!item) detail::fail(HAMR_ERROR_NOT_FOUND, "store::group", hamr_last_error());
         return *item;
     }

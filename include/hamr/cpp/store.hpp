@@ -41,8 +41,8 @@ public:
     /// The session of the server at a path, by default the usual one.
     explicit client(const std::string &path = {}, milliseconds patience = forever) {
         hamr_store *made = nullptr;
-        detail::check(hamr_store_connect(path.empty() ? nullptr : path.c_str(), patience.count(), &made),
-                      "store::client");
+        const char *const at = path.empty() ? nullptr : detail::c_text(path, "store::client");
+        detail::check(hamr_store_connect(at, patience.count(), &made), "store::client");
         m_store.reset(made);
     }
 
@@ -97,7 +97,8 @@ public:
         std::vector<const hamr_buffer *> given;
         std::vector<const char *> texts;
         for (const auto &each : buffers) given.push_back(each.native());
-        for (const std::string &each : names) texts.push_back(each.empty() ? nullptr : each.c_str());
+        for (const std::string &each : names)
+            texts.push_back(each.empty() ? nullptr : detail::c_text(each, "store::client::put_many"));
         if (!names.empty() && names.size() != given.size())
             detail::fail(HAMR_ERROR_VALUE, "store::client::put_many", "accepted is a name for each buffer, or none");
         std::vector<hamr_store_id> made(given.size());
@@ -144,7 +145,7 @@ public:
         hamr_store_id made;
         call("store::client::put_group", hamr_store_put_group, items.data(),
              detail::count(items.size(), "store::client::put_group"), how.flags(), how.metadata.data(),
-             how.metadata.size(), name.empty() ? nullptr : name.c_str(), &made);
+             how.metadata.size(), name.empty() ? nullptr : detail::c_text(name, "store::client::put_group"), &made);
         return made;
     }
 
@@ -156,7 +157,7 @@ public:
     /// The part of a group that has some paths, or lies under them.
     group get_group(const id &object, const std::vector<std::string> &only, milliseconds patience = at_once) {
         std::vector<const char *> paths;
-        for (const std::string &path : only) paths.push_back(path.c_str());
+        for (const std::string &path : only) paths.push_back(detail::c_text(path, "store::client::get_group"));
         static const char *const none = nullptr;
         return found_group(object, only.empty() ? &none : paths.data(), paths.size(), patience);
     }
@@ -165,25 +166,25 @@ public:
         call("store::client::delete_object", hamr_store_delete, object.native(), force);
     }
     void put_name(const std::string &name, const id &object, bool replace = false) {
-        call("store::client::put_name", hamr_store_put_name, name.c_str(), object.native(), replace);
+        call_named("store::client::put_name", hamr_store_put_name, name, object.native(), replace);
     }
     /// Gives a sealed object a name, and deletes the one that had it: see hamr_store_replace.
     void replace(const std::string &name, const id &object, bool lasting = false) {
-        call("store::client::replace", hamr_store_replace, name.c_str(), object.native(), lasting);
+        call_named("store::client::replace", hamr_store_replace, name, object.native(), lasting);
     }
     /// The object that has a name, when it is another one than known.
     id wait_name(const std::string &name, const id &known = {}, milliseconds patience = forever) {
         hamr_store_id found;
-        call("store::client::wait_name", hamr_store_wait_name, name.c_str(), known.native(), patience.count(), &found);
+        call_named("store::client::wait_name", hamr_store_wait_name, name, known.native(), patience.count(), &found);
         return found;
     }
     id get_name(const std::string &name, milliseconds patience = at_once) {
         hamr_store_id found;
-        call("store::client::get_name", hamr_store_get_name, name.c_str(), patience.count(), &found);
+        call_named("store::client::get_name", hamr_store_get_name, name, patience.count(), &found);
         return found;
     }
     void drop_name(const std::string &name) {
-        call("store::client::drop_name", hamr_store_drop_name, name.c_str());
+        call_named("store::client::drop_name", hamr_store_drop_name, name);
     }
 
     bool exists(const id &object) {
@@ -231,7 +232,9 @@ public:
     std::vector<id> list(bool unsealed = false) {
         return listed(unsealed * std::uint32_t{HAMR_STORE_LIST_UNSEALED}, nullptr);
     }
-    std::vector<id> list_named(const std::string &prefix) { return listed(HAMR_STORE_LIST_NAMED, prefix.c_str()); }
+    std::vector<id> list_named(const std::string &prefix) {
+        return listed(HAMR_STORE_LIST_NAMED, detail::c_text(prefix, "store::client::list_named"));
+    }
 
     /// Returns those that are sealed, as soon as count of them are; fewer when the time is over.
     std::vector<id> wait(const std::vector<id> &objects, std::size_t count, milliseconds patience = forever) {
@@ -257,6 +260,12 @@ private:
     template <typename... P, typename... A>
     void call(const char *doing, hamr_status (*function)(hamr_store *, P...), A &&...given) {
         detail::check(function(m_store.get(), std::forward<A>(given)...), doing);
+    }
+
+    template <typename... P, typename... A>
+    void call_named(const char *doing, hamr_status (*function)(hamr_store *, const char *, P...),
+                    const std::string &name, A &&...given) {
+        call(doing, function, detail::c_text(name, doing), std::forward<A>(given)...);
     }
 
     template <typename T>
@@ -302,9 +311,9 @@ public:
     explicit server(const std::string &path, std::int64_t host_limit = 0, std::int64_t device_limit = 0,
                     const std::string &spill = {}) {
         hamr_store_server *made = nullptr;
-        detail::check(hamr_store_serve(path.empty() ? nullptr : path.c_str(), host_limit, device_limit,
-                                       spill.empty() ? nullptr : spill.c_str(), &made),
-                      "store::server");
+        const char *const at = path.empty() ? nullptr : detail::c_text(path, "store::server");
+        const char *const folder = spill.empty() ? nullptr : detail::c_text(spill, "store::server");
+        detail::check(hamr_store_serve(at, host_limit, device_limit, folder, &made), "store::server");
         m_server.reset(made);
     }
 

@@ -182,6 +182,8 @@ hamr_status capi_store_get_group(hamr_store *store, const hamr_store_id *id, con
     CHECK_RESULT(made, "made");
     CHECK_ID(id);
     hamr_status status = only ? check_count(n_only, only, "only") : HAMR_OK;
+    for (int64_t i = 0; !status && only && i < n_only; i++)
+        if (!only[i]) status = fail(HAMR_ERROR_VALUE, "only[%lld] is NULL: accepted is a path", (long long)i);
     if (status) return status;
     CHECK_SESSION(store);
     hamr_store_text *paths = only ? room_for(n_only, sizeof *paths) : NULL;

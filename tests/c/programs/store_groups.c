@@ -79,7 +79,8 @@ static void groups(const char *path) {
     hamr_buffer *wide = filled(MUCH, HAMR_FLOAT64, &half), *small = filled(3, HAMR_FLOAT32, &one), *view, *none;
     hamr_group_item items[4] = {
         {"layers.0.weight", wide, "{\"scale\": 2}"}, {"bias", small, NULL}, {"", wide, NULL}, {"x", NULL, NULL}};
-    const char *const only[2] = {"layers.0", "bias"}, *const wrong[1] = {"layer"}, *metadata, *values;
+    const char *const only[2] = {"layers.0", "bias"}, *const wrong[1] = {"layer"},
+        *const missing[1] = {NULL}, *metadata, *values;
     const hamr_group_item *found;
     hamr_store_group *group, *part;
     hamr_store_id id, name, other = made(3, 0, 1, NULL);
@@ -113,6 +114,7 @@ static void groups(const char *path) {
     TRUE(hamr_store_group_items(part, &n) && n == 0);
     OK(hamr_store_release_group(part));
     FAILS(hamr_store_get_group(store, &id, wrong, 1, 0, &part), HAMR_ERROR_VALUE, "only is \"layer\"");
+    FAILS(hamr_store_get_group(store, &id, missing, 1, 0, &part), HAMR_ERROR_VALUE, "only[0] is NULL");
     FAILS(hamr_store_get_group(store, &id, only, -1, 0, &part), HAMR_ERROR_VALUE, "n is -1");
     FAILS(hamr_store_get_group(store, &other, NULL, 0, 0, &part), HAMR_ERROR_VALUE, "a group");
     FAILS(hamr_store_get_group(store, NULL, NULL, 0, 0, &part), HAMR_ERROR_VALUE, "id is NULL");

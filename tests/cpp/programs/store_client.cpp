@@ -54,6 +54,11 @@ static void grouped(hamr::store::client &client) {
     }
     TRUE(client.get_group(object, {"layers"}).size() == 1 && client.get_group(object, std::vector<std::string>{}).size() == 0);
     TRUE(fails(HAMR_ERROR_VALUE, [&] { client.get_group(object, {"layer"}); }));
+    const std::string cut("steps\0", 6); // C would take it for "steps"
+    TRUE(fails(HAMR_ERROR_VALUE, [&] { client.get_group(object).get<int>(cut); }));
+    TRUE(fails(HAMR_ERROR_VALUE, [&] { client.get_group(object, {cut}); }));
+    TRUE(fails(HAMR_ERROR_VALUE, [&] { client.put_group({{cut, w}}); }));
+    TRUE(fails(HAMR_ERROR_VALUE, [&] { client.drop_name(std::string("group\0", 6)); }) && client.get_name("group") == object);
     client.delete_object(object);
     TRUE(sum(kept) == 7.5);
 
