@@ -304,13 +304,18 @@ func (r *Runtime) LibraryLimits() (list []LibraryLimit) {
 	return list
 }
 
+// countAway is for memory that was paused before it was counted.
+func (m *Memory) countAway() {
+	if m.tag != backends.NoTag && m.pauser.IsPaused(m.tag) {
+		m.runtime.countAway(m.tag)
+	}
+}
+
 // come counts memory that was taken. Every allocation of our own passes here.
 func (m *Memory) come(size int) {
 	r := m.runtime
 	r.counters[m.region.Allocator].Add(m, &m.place, size)
-	if m.tag != backends.NoTag && m.pauser.IsPaused(m.tag) { // since it was taken
-		r.countAway(m.tag)
-	}
+	m.countAway()
 	if r.books.watched.Load() != 0 {
 		if c := r.checked(); c != nil {
 			m.life = &lives{allocated: c.now()}
@@ -339,6 +344,7 @@ func (m *Memory) gone() {
 func (m *Memory) back() {
 	r, size := m.runtime, m.Size()
 	r.counters[m.region.Allocator].Restore(m, &m.place, size)
+	m.countAway()
 	if r.books.watched.Load() != 0 {
 		r.books.come(m, size)
 	}

@@ -27,7 +27,9 @@ type pausing struct {
 	fails  error
 	comes  func() // is called while memory is resumed
 	held   int
-	launch func(held int) // is told how much is held during a launch
+	// refuses is what Free says.
+	refuses error
+	launch  func(held int) // is told how much is held during a launch
 }
 
 func (p *pausing) LaunchFunction(device int, s backends.Stream, f backends.Function, shape backends.LaunchShape,
@@ -49,6 +51,13 @@ func (p *pausing) Allocate(r backends.Request) (backends.Address, error) {
 		p.tagged[at] = r.Tag
 	}
 	return at, err
+}
+
+func (p *pausing) Free(at backends.Region, size int, s backends.Stream) error {
+	if p.refuses != nil {
+		return p.refuses
+	}
+	return p.Fake.Free(at, size, s)
 }
 
 func (p *pausing) Pauses(a backends.Allocator) bool { return a == backends.CUDAVMM }
@@ -312,4 +321,23 @@ func TestManyCopiesOfWhichOneIsPausedCopyNothing(t *testing.T) {
 	assert.Zero(t, p.held)
 	require.NoError(t, r.Resume(t.Name()))
 	closeAll(t, first.Array, second.Array, away.Array, index)
+}
+
+func TestPausedMemoryThatCannotBeFreedYetIsNotInUse(t *testing.T) {
+	r, p := pausingRuntime(t)
+	tag, err := r.Tag(t.Name())
+	require.NoError(t, err)
+	options := gobuffer.Options{Allocator: backends.CUDAVMM, Tag: tag}
+	a, err := r.NewArray(arrayiface.Uint8, []int{1000}, options)
+	require.NoError(t, err)
+	current := func() int64 { return r.Statistics()[0].Current }
+	require.NoError(t, r.Pause(t.Name(), backends.KeepHost, ""))
+	p.refuses = &backends.NotFreedError{Reason: errors.New("no")}
+	require.ErrorIs(t, a.Close(), p.refuses)
+	assert.Zero(t, current())
+	require.NoError(t, r.Resume(t.Name()))
+	assert.EqualValues(t, 1000, current())
+	p.refuses = nil
+	require.NoError(t, r.ReleasePostponed())
+	assert.Zero(t, current())
 }

@@ -41,7 +41,7 @@ type part[M any] struct {
 type Living[M any] struct {
 	Memory *M
 	Record *Record // nil, or of the Recorder that saw it come
-	away   bool    // its bytes are not in use
+	away   int     // bytes of it that are not in use
 }
 
 // Record is what an allocation knows of how it came to be.
@@ -147,9 +147,7 @@ func (c *Counter[M]) Remove(at *Place, size int) {
 	p := &c.parts[at.part]
 	p.mutex.Lock()
 	p.freed++
-	if !p.lives[at.index].away {
-		c.leave(int(at.part), int64(size))
-	}
+	c.leave(int(at.part), int64(size-p.lives[at.index].away))
 	p.lives[at.index] = Living[M]{}
 	p.free = append(p.free, at.index)
 	p.mutex.Unlock()
@@ -173,12 +171,15 @@ func (c *Counter[M]) SetAway(away bool, size func(m *M) int) {
 		p.mutex.Lock()
 		for place := range p.lives {
 			l := &p.lives[place]
-			if l.Memory == nil || l.away == away {
+			if l.Memory == nil || l.away > 0 == away {
 				continue
 			}
-			if n := size(l.Memory); n > 0 {
-				l.away = away
+			if n := size(l.Memory); n > 0 && away {
+				l.away = n
 				bytes += n
+			} else if n > 0 { // it may have grown since
+				bytes += l.away
+				l.away = 0
 			}
 		}
 		fits := true
