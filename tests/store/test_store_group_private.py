@@ -1,5 +1,6 @@
 """Private groups on the host, which share the group's pages until they are written to."""
 
+import copy
 import os
 import pickle
 
@@ -108,3 +109,16 @@ def test_a_private_group_that_was_spilled_outlives_the_server(tmp_path):
         array[5] = 8
         assert array[:6].tolist() == [1, 1, 1, 1, 1, 8]
         assert (array[PAGE], array[-1]) == (7, 1)
+
+
+def test_a_pickle_and_a_copy_of_a_group_have_its_arrays_once(client):
+    id = client.put_group({"a": np.arange(300_000), "b": np.arange(3), "c": 7}, metadata=[1])
+    private = client.get_group(id, private=True, only=["b", "c"])
+    private["b"][0] = 5
+    assert len(pickle.dumps(private)) < 2000
+    assert len(pickle.dumps(client.get_group(id, "cpp", only=["b"]))) < 2000
+    for again in (pickle.loads(pickle.dumps(private)), copy.copy(private), copy.deepcopy(private)):
+        assert (again.id, again.tree["c"], again.metadata) == (id, 7, [1])
+        assert again["b"].get().tolist() == [5, 1, 2]
+    shared = pickle.loads(pickle.dumps(client.get_group(id)))
+    assert shared["b"].get().tolist() == [0, 1, 2]

@@ -58,6 +58,12 @@ class Group(Mapping[str, "Any"]):
     def __repr__(self) -> str:
         return f"<hamr.store.Group {self.id} of {len(self)} arrays>"
 
+    def __getstate__(self) -> Any:
+        """What a pickle and a copy have: the arrays alone, and not all of the object's elements."""
+        found: Any = object.__getstate__(self)
+        entries, slots = found
+        return entries, {name: value for name, value in slots.items() if name != "_whole"}
+
     def __getitem__(self, path: str | int) -> Any:
         found = _at(self.tree, str(path) if type(path) is int else path)
         if found is _NOTHING:
