@@ -75,7 +75,7 @@ typedef struct hamr_store_figures {
 
 /* An array of a group, which is an object of many arrays. */
 typedef struct hamr_group_item {
-    const char *path;     /* UTF-8, as "layers.0.weight" */
+    const char *path;     /* UTF-8, as "layers.0.weight"; a path from elsewhere ends at its first NUL */
     hamr_buffer *buffer;
     const char *metadata; /* JSON, or NULL */
 } hamr_group_item;
