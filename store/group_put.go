@@ -83,12 +83,15 @@ func planOf(arrays []GroupArray) (*groupPlan, error) {
 			at, value := fmt.Sprintf("arrays[%d].Path", i), fmt.Sprintf("%.80q", a.Path)
 			return nil, &ArgumentError{Argument: at, Value: value, Accepted: "paths in UTF-8 that differ"}
 		}
-		layout := a.Array.Layout()
-		inOrder, err := arrayiface.NewLayout(layout.Type, layout.Shape, nil)
-		if err != nil {
-			return nil, fmt.Errorf("arrays[%.80q]: %w", a.Path, err)
+		layout, err := layoutOf(a.Array)
+		inOrder := arrayiface.Layout{}
+		if err == nil {
+			inOrder, err = arrayiface.NewLayout(layout.Type, layout.Shape, nil)
 		}
-		if err := protocol.CheckMetadata(a.Metadata); err != nil {
+		if err == nil {
+			err = protocol.CheckMetadata(a.Metadata)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("arrays[%.80q]: %w", a.Path, err)
 		}
 		paths[i], metadata[i], rows[i] = a.Path, a.Metadata, groups.Row{Offset: end, Layout: inOrder}

@@ -190,8 +190,8 @@ func TestGroupsThatAreRefusedLeaveNothing(t *testing.T) {
 		group NewGroup
 		says  string
 	}{
-		{of(GroupArray{Path: "a"}), `arrays["a"]: `},
-		{of(GroupArray{Path: "b", Array: closed}), `arrays["b"]: `},
+		{of(GroupArray{Path: "a"}), `arrays["a"]: buffer is nil or a zero value`},
+		{of(GroupArray{Path: "b", Array: closed}), `arrays["b"]: ` + gobuffer.ErrFreed.Error()},
 		{of(GroupArray{Path: "a", Array: a}, GroupArray{Path: "a", Array: a}), `arrays[1].Path is "a"`},
 		{of(GroupArray{Path: "\xff", Array: a}), `arrays[0].Path is "\xff"`},
 		{of(GroupArray{Path: "a", Array: a, Metadata: []byte("{")}), `arrays["a"]: metadata is "{"`},
@@ -207,6 +207,8 @@ func TestGroupsThatAreRefusedLeaveNothing(t *testing.T) {
 		require.ErrorContains(t, err, bad.says, bad.says)
 		eventually(t, func() bool { return s.Statistics().Objects == 1 }, func() any { return s.Statistics() })
 	}
+	_, err = c.Put(background, closed, host)
+	require.ErrorIs(t, err, gobuffer.ErrFreed)
 	require.NoError(t, c.Delete(background, taken, false))
 	gone(t, c)
 }

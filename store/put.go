@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"hamr/arrayiface"
 	"hamr/backends"
 	"hamr/backends/host"
 	"hamr/gobuffer"
@@ -85,7 +86,10 @@ func (c *Client) putting(what NewObject) (*putting, error) {
 			return nil, err
 		}
 	}
-	layout := p.source.Layout()
+	layout, err := layoutOf(p.source)
+	if err != nil {
+		return nil, err
+	}
 	what.Type, what.Shape = layout.Type, layout.Shape
 	if err := p.request.of(c, what.Description); err != nil {
 		return nil, err
@@ -95,6 +99,15 @@ func (c *Client) putting(what NewObject) (*putting, error) {
 		p.builder = &Builder{client: c}
 	}
 	return p, nil
+}
+
+// layoutOf is that of an array, which must not be closed.
+func layoutOf(a *gobuffer.Array) (arrayiface.Layout, error) {
+	layout := a.Layout()
+	if layout.Type == arrayiface.Invalid {
+		return layout, a.Synchronize() // which says why
+	}
+	return layout, nil
 }
 
 func (p *putting) held() *held {
