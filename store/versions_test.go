@@ -9,6 +9,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"hamr/store/internal/asking"
+	"hamr/store/internal/book"
+	"hamr/store/internal/protocol"
 )
 
 // replace has the model's object take a name from another one, which goes unless it has other names or is not sealed.
@@ -112,6 +116,70 @@ func TestAVersionOfWhichTheServerDidNotKnow(t *testing.T) {
 		assert.Equal(t, int64(3), s.Statistics().Objects)
 		releaseAll(t, append(x, old...))
 	}
+}
+
+// TestTwoVersionsAfterOneOfWhichTheServerDidNotKnow has a name be replaced twice before the only client tells of what had
+// it. While another book is read, a later entry of the name may follow.
+func TestTwoVersionsAfterOneOfWhichTheServerDidNotKnow(t *testing.T) {
+	s := startServer(t, ServerOptions{})
+	slow := newClient(t, s)
+	old := holdMany(t, slow, 1, bytesOf(100))[0]
+	require.NoError(t, slow.PutName(background, "weights", old.ID(), false))
+	require.NoError(t, slow.take(background)) // so that it tells nothing
+	s = restart(t, s)
+	c := newClient(t, s)
+	x := holdMany(t, c, 2, bytesOf(100))
+	require.NoError(t, c.Replace(background, "weights", x[0].ID(), false))
+	require.NoError(t, c.PutName(background, "weights", x[1].ID(), true))
+	reads := func(more int) {
+		s.Lock.Lock()
+		s.Table.Book.Learning += more
+		s.Lock.Unlock()
+	}
+	there := func() (there []bool) {
+		s.Lock.Lock()
+		defer s.Lock.Unlock()
+		for _, o := range append(x, old) {
+			there = append(there, s.Table.Objects[o.ID()] != nil)
+		}
+		return there
+	}
+	reads(1)
+	slow.give()
+	rejoin(t, slow)
+	assert.Equal(t, []bool{true, true, true}, there())
+	reads(-1)
+	other := bookOf(t, x[0].ID(), 1)
+	require.NoError(t, c.call(background, asking.Call{Operation: protocol.OpRemember, Descriptors: []int{other.Number}}))
+	for range 2 {
+		assert.Equal(t, []bool{true, true, false}, there(), "PutName leaves what had the name")
+		assert.Equal(t, x[1].ID(), nameOf(t, c, "weights"))
+		s = restart(t, s)
+		rejoin(t, c)
+		rejoin(t, slow)
+	}
+	releaseAll(t, append(x, old))
+}
+
+// TestAVersionThatWasEvicted does not get its name back when what it has replaced is told of.
+func TestAVersionThatWasEvicted(t *testing.T) {
+	old, version := ID{1}, ID{2}
+	b := book.New(1<<30, func(ID) bool { return true })
+	var before, named, evicted protocol.Encoder
+	book.EncodeNaming(&before, "weights", old, 0)
+	book.EncodeNaming(&named, "weights", version, 200)
+	b.Note(protocol.OpPutName, named.Bytes)
+	evicted.Text("")
+	evicted.ID(version)
+	b.Note(protocol.OpDropName, evicted.Bytes)
+	key := book.NameKey("weights")
+	for when, goes := range map[uint64][]ID{200: nil, 199: {old}} {
+		fact := book.Fact{When: when, Operation: protocol.OpPutName, Payload: before.Bytes}
+		b.Learn([]book.Told{{Entry: &book.Entry{Fact: fact, Key: key}}}, 300)
+		assert.Equal(t, goes, b.Outdone())
+	}
+	_, has := b.ObjectOf(&b.Facts[key].Fact)
+	assert.False(t, has)
 }
 
 // TestAVersionThatNobodyWaitsFor ends calls by their contexts while the server, which has the request, stands still.

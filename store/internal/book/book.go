@@ -40,6 +40,7 @@ type Book struct {
 	Learning      int                      // requests that learn of other servers' books
 	Read          map[protocol.ID]struct{} // these books
 	outdone       map[string]*Entry        // see outdoes
+	since         uint64                   // when the server began
 }
 
 // Fact is a request that was answered.
@@ -84,7 +85,7 @@ func New(limit int64, isThere func(protocol.ID) bool) *Book {
 		Facts: map[string]*Entry{}, Objects: map[protocol.ID]*subject{}, dropped: newFacts(),
 		gone:        chain.Chain[subject]{Neighbours: func(o *subject) *chain.Neighbours[subject] { return &o.ofGone }},
 		MostOrphans: MostOrphans, Limit: limit, Read: map[protocol.ID]struct{}{},
-		outdone: map[string]*Entry{},
+		outdone: map[string]*Entry{}, since: Clock(),
 	}
 }
 

@@ -258,7 +258,7 @@ func second(f protocol.Frame) (other protocol.Frame, ok bool) {
 		return other, false
 	}
 	d := protocol.Decoder{Rest: f.Payload}
-	_, _, _ = d.Name(), d.ID(), d.Naming()
+	readNaming(&d)
 	if d.Broken != "" || len(d.Rest) == 0 {
 		return other, false
 	}

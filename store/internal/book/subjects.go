@@ -1,18 +1,14 @@
 package book
 
-import (
-	"slices"
-
-	"hamr/store/internal/protocol"
-)
+import "hamr/store/internal/protocol"
 
 // SubjectOf returns what a fact is about, of which the newest holds, and the object, if it is about one.
 func SubjectOf(operation uint16, payload []byte) (key string, id protocol.ID, ok bool) {
 	d := protocol.Decoder{Rest: payload}
 	switch operation {
 	case protocol.OpPutName:
-		key, id = NameKey(d.Name()), d.ID()
-		d.Naming()
+		n := readNaming(&d)
+		key, id = NameKey(n.name), n.id
 	case protocol.OpDropName:
 		if all := d; all.Text() == "" { // all names of an object
 			id = all.ID()
@@ -74,17 +70,65 @@ func (b *Book) ObjectOf(f *Fact) (id protocol.ID, ok bool) {
 }
 
 // Replaced returns an object that is not there and goes when another one replaces it under a name: it has no other.
-// known says whether anything is known of the name.
-func (b *Book) Replaced(name string) (id protocol.ID, known bool) {
+func (b *Book) Replaced(name string) (id protocol.ID) {
 	key := NameKey(name)
 	f := b.Facts[key]
 	if f == nil || f.Object == nil || f.Object.There {
-		return id, f != nil
+		return id
 	}
 	if its, ok := b.ObjectOf(&f.Fact); ok && !b.HasName(its, key) {
-		return its, true
+		return its
 	}
-	return id, true
+	return id
+}
+
+// Untold returns until when an object got a name that is to be deleted, and of which nobody has told yet: until the
+// server began that replaced it and knew nothing of the name. 0 is none.
+func (b *Book) Untold(name string, replaces bool) (until uint64) {
+	if f := b.Facts[NameKey(name)]; f != nil {
+		//mutate:replace what a server did not know of stays where its name is replaced twice
+		//mutate:with .until => .until * 0
+		return namingOf(&f.Fact).until
+	}
+	if replaces {
+		return b.since
+	}
+	return 0
+}
+
+// naming is what an entry says of a name.
+type naming struct {
+	name  string
+	id    protocol.ID
+	until uint64 // see Untold
+}
+
+func readNaming(d *protocol.Decoder) (n naming) {
+	n.name, n.id = d.Name(), d.ID()
+	if d.Naming()&protocol.NameDeletes != 0 {
+		n.until = d.U64()
+	}
+	return n
+}
+
+// namingOf reads an entry; a zero value is of one that gives no name.
+func namingOf(f *Fact) (n naming) {
+	if f.Operation != protocol.OpPutName {
+		return n
+	}
+	return readNaming(&protocol.Decoder{Rest: f.Payload})
+}
+
+// EncodeNaming appends the fields of an entry that an object has a name, and until when another one got it that goes.
+func EncodeNaming(e *protocol.Encoder, name string, id protocol.ID, until uint64) {
+	e.Text(name)
+	e.ID(id)
+	if until > 0 {
+		e.U8(protocol.NameReplaces | protocol.NameDeletes)
+		e.U64(until)
+	} else {
+		e.U8(0)
+	}
 }
 
 // HasName reports whether an object has a name by a fact, other than that of a key.
@@ -104,12 +148,10 @@ func (b *Book) HasName(id protocol.ID, except string) bool {
 // outdoes keeps the fact of a name before a newer one by which whatever had the name is deleted: the server that has
 // written that down did not know what had it.
 func (b *Book) outdoes(newer, older *Entry) {
-	if newer.Operation != protocol.OpPutName || older.When == newer.When {
+	if older.When >= namingOf(&newer.Fact).until {
 		return
 	}
-	d := protocol.Decoder{Rest: newer.Payload}
-	_, _, flags := d.Name(), d.ID(), d.Naming()
-	if k := b.outdone[newer.Key]; flags&protocol.NameDeletes != 0 && (k == nil || older.When > k.When) {
+	if k := b.outdone[newer.Key]; k == nil || older.When > k.When {
 		b.outdone[newer.Key] = older
 	}
 }
@@ -122,14 +164,16 @@ func (b *Book) Outdone() (list []protocol.ID) {
 		if now == nil {
 			continue
 		}
-		_, its, _ := SubjectOf(now.Operation, now.Payload)
+		its, has := b.ObjectOf(&now.Fact)
 		if old, had := b.ObjectOf(&k.Fact); had && old != its && !b.HasName(old, "") {
 			list = append(list, old)
 		}
-		if now.Operation == protocol.OpPutName { // what had the name earlier still is nobody's concern
-			payload := slices.Clone(now.Payload)
-			payload[len(payload)-1] = 0
-			b.Note(protocol.OpPutName, payload)
+		//mutate:replace a name comes back with what was evicted, as it had replaced an object that is told of later
+		//mutate:with has => has || now.Object != nil
+		if has { // what had the name earlier still is nobody's concern
+			var e protocol.Encoder
+			EncodeNaming(&e, namingOf(&now.Fact).name, its, 0)
+			b.Note(protocol.OpPutName, e.Bytes)
 		}
 	}
 	clear(b.outdone)

@@ -30,6 +30,8 @@ func (t *Table) Remember(file int, id protocol.ID, at int64) error {
 			return err
 		}
 		t.Book.Read[id] = struct{}{}
+		//mutate:remove what was replaced comes back where the server did not know of it
+		t.removeOutdone()
 	}
 	for t.Book.IsBroken() {
 		if t.Book.Flush() != nil {
@@ -65,13 +67,16 @@ func (t *Table) learnAll(file int, at int64) error {
 			t.letOthers(&since)
 		}
 	}
-	//mutate:remove what was replaced comes back where the server did not know of it
-	t.removeOutdone()
 	return err
 }
 
 // removeOutdone deletes what was replaced by a server that did not know of it, unless it has another name.
+// Of a book of which another request has read a part, a later entry of the name may follow.
 func (t *Table) removeOutdone() {
+	//mutate:never a book that another request still reads says what goes
+	if t.Book.Learning > 0 {
+		return
+	}
 	for _, id := range t.Book.Outdone() {
 		if o := t.Objects[id]; o == nil {
 			t.NoteOf(protocol.OpDelete, id, false)

@@ -61,15 +61,15 @@ func (t *Table) Note(operation uint16, payload []byte) {
 // not find the old one by another server.
 func (t *Table) Rename(name string, had *Name, o *Object, deletes bool) {
 	var old *Object
-	gone, known := protocol.ID{}, true
+	gone := protocol.ID{}
 	switch {
 	case !deletes:
 	case had == nil:
-		gone, known = t.Book.Replaced(name) // which no client has told of yet
+		gone = t.Book.Replaced(name) // which no client has told of yet
 	case had.Object.Sealed && had.Object.names.Count == 1:
 		old, gone = had.Object, had.Object.ID
 	}
-	t.NoteNamed(name, o.ID, !known, gone)
+	t.NoteNamed(name, o.ID, deletes, gone)
 	if had != nil {
 		t.Unname(had)
 	}
@@ -79,17 +79,11 @@ func (t *Table) Rename(name string, had *Name, o *Object, deletes bool) {
 	}
 }
 
-// NoteNamed writes down that an object has a name, whether an object that had it is to be deleted when a client tells
-// of it and, unless gone is zero, that this was deleted: both or nothing.
-func (t *Table) NoteNamed(name string, id protocol.ID, deletes bool, gone protocol.ID) {
+// NoteNamed writes down that an object has a name, whether it replaces what may have it of which nobody has told yet,
+// and, unless gone is zero, that this was deleted: both or nothing.
+func (t *Table) NoteNamed(name string, id protocol.ID, replaces bool, gone protocol.ID) {
 	var e protocol.Encoder
-	e.Text(name)
-	e.ID(id)
-	if deletes {
-		e.U8(protocol.NameReplaces | protocol.NameDeletes)
-	} else {
-		e.U8(0)
-	}
+	book.EncodeNaming(&e, name, id, t.Book.Untold(name, replaces))
 	if gone == (protocol.ID{}) {
 		t.Note(protocol.OpPutName, e.Bytes)
 		return
