@@ -1,6 +1,7 @@
 """Objects that replace others under a name, and who watches the name."""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import gc
 import os
@@ -212,6 +213,24 @@ def test_a_loop_of_events(client):
     assert asyncio.run(told()) == [2, 3, 4, 5]
     client.delete(client.get_name("weights"))
     wait_until(lambda: len(os.listdir("/proc/self/fd")) <= before)
+
+
+def test_a_thread_takes_what_a_task_waits_for(client):
+    """The task waits for the next one then."""
+
+    async def told():
+        with client.watch("weights") as watch:
+            waiting = asyncio.ensure_future(watch)
+            await asyncio.sleep(0.02)
+            first = put(client, 1)
+            with concurrent.futures.ThreadPoolExecutor(1) as thread:  # the loop stands still
+                assert thread.submit(watch.take, 10).result() == first
+            await asyncio.sleep(0.02)
+            assert not waiting.done()
+            second = put(client, 2)
+            assert await asyncio.wait_for(waiting, 10) == second
+
+    asyncio.run(told())
 
 
 def test_a_watch_outlasts_the_server(server_process):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 import hamr._native as _native
 
@@ -42,6 +43,7 @@ class Watch:
         self.name = name
         self._session: Callable[[], Connection] | None = session
         self._known: str = _NONE
+        self._waiting: set[tuple[AbstractEventLoop, Future[None]]] = set()
         self._asked = self._begun(session)
 
     def __repr__(self) -> str:
@@ -64,6 +66,7 @@ class Watch:
         while self._session is not None:
             found = self._look(int(SLICE * 1000))
             if found is not None:
+                self._wake()
                 self._known = found  # no signal is handled from here on
                 return found
         raise StopIteration
@@ -94,6 +97,7 @@ class Watch:
                 raise self._closed()
             found = self._look(max(1, milliseconds_of(until)))
             if found is not None:
+                self._wake()
                 self._known = found
                 return found
             if is_over(until):
@@ -143,27 +147,36 @@ class Watch:
                     return None
                 raise
             else:
-                await _readable(loop, descriptor)
+                await self._readable(loop, descriptor)
                 found = self._look(1)
             if found is not None:
+                self._wake()
                 self._known = found  # of this task, which was not cancelled
                 return found
         return None
+
+    async def _readable(self, loop: AbstractEventLoop, descriptor: int) -> None:
+        """Wait until something may be read, and close the descriptor."""
+        ready = loop.create_future()
+        waiting = loop, ready
+        try:
+            self._waiting.add(waiting)
+            loop.add_reader(descriptor, _set, ready)
+            try:
+                await ready
+            finally:
+                loop.remove_reader(descriptor)
+        finally:
+            self._waiting.discard(waiting)
+            os.close(descriptor)
+
+    def _wake(self) -> None:
+        """Have the tasks ask again that wait for an answer which another one has taken."""
+        for loop, ready in tuple(self._waiting):
+            with suppress(RuntimeError):  # a loop that was closed
+                loop.call_soon_threadsafe(_set, ready)
 
 
 def _set(ready: Future[None]) -> None:
     if not ready.done():
         ready.set_result(None)
-
-
-async def _readable(loop: AbstractEventLoop, descriptor: int) -> None:
-    """Wait until something can be read, and close the descriptor."""
-    ready = loop.create_future()
-    try:
-        loop.add_reader(descriptor, _set, ready)
-        try:
-            await ready
-        finally:
-            loop.remove_reader(descriptor)
-    finally:
-        os.close(descriptor)
