@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import threading
 import types
 import weakref
 from collections import deque, namedtuple
@@ -70,6 +71,7 @@ class CuPy:
         self.stream = CuPyStream(0)
         self._function = _current_type(lambda: self.stream.ptr)
         self._allocator: Callable[[int], Any] = lambda size: ("own", size)
+        self._here = threading.local()  # what using_allocator has set
         new = ctypes.pythonapi.PyCapsule_New
         new.restype, new.argtypes = (
             ctypes.py_object,
@@ -83,11 +85,11 @@ class CuPy:
 
         @contextlib.contextmanager
         def using_allocator(allocator: Callable[[int], Any]) -> Iterator[None]:
-            before, self._allocator = self._allocator, allocator
+            before, self._here.allocator = getattr(self._here, "allocator", None), allocator
             try:
                 yield
             finally:
-                self._allocator = before
+                self._here.allocator = before
 
         cuda = types.SimpleNamespace(
             using_allocator=using_allocator,
@@ -99,7 +101,7 @@ class CuPy:
             Device=contextlib.nullcontext,
             get_current_stream=lambda: self.stream,
             set_allocator=set_allocator,
-            get_allocator=lambda: self._allocator,
+            get_allocator=self._current,
             memory=types.SimpleNamespace(OutOfMemoryError=CuPyOutOfMemory),
         )
         cupy: Any = types.ModuleType("cupy")
@@ -122,7 +124,10 @@ class CuPy:
 
     def alloc(self, size: int) -> Any:
         """``cupy.cuda.alloc``."""
-        return self._allocator(size)
+        return self._current()(size)
+
+    def _current(self) -> Callable[[int], Any]:
+        return getattr(self._here, "allocator", None) or self._allocator
 
 
 _torch_alloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)

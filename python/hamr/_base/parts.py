@@ -63,16 +63,21 @@ class Parts:
     def _open(self) -> Parts:
         if self.lease is None:
             raise ValueError(f"{self.said} is finished: accepted is one that is being built")
+        self.lease.token()  # refuses a forked child, where the number is another one's
         return self
 
     def close(self) -> int:
         """Hand out no more; how many parts torch has, which keep the memory."""
-        lease, self.lease = self.lease, None
+        lease = self.lease
         if lease is None or not lease._is_here():
+            self.lease = None
             return 0
-        if self.give_up is not None:
-            self.give_up(self.pools)
-        held: int = core().CloseParts(self._number)
+        try:
+            if self.give_up is not None:
+                self.give_up(self.pools)
+        finally:
+            self.lease = None
+            held: int = core().CloseParts(self._number)
         return held
 
     def __del__(self) -> None:
@@ -108,5 +113,6 @@ def enter_none() -> int:
 
 
 def leave(use: int) -> None:
-    """End what ``enter`` began, from any thread."""
-    core().LeaveParts(use)
+    """End what ``enter`` began, from any thread; 0 is nothing."""
+    if use:
+        core().LeaveParts(use)

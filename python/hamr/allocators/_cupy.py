@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from threading import Lock
+from threading import Lock, local
 
 import hamr._native as _native
 
@@ -77,25 +77,45 @@ class CuPyUse:
         return f"<hamr.allocators.CuPyUse{'' if self._before is not None else ', ended'}>"
 
 
+class _Regions(local):
+    """A thread's regions in memory of groups: each restores what CuPy used before it."""
+
+    def __init__(self) -> None:
+        self.open: list[_SpaceUse] = []
+
+    def leave(self) -> None:
+        """Leave those that have ended, unless a later one has not."""
+        while self.open and self.open[-1]._before is None:
+            self.open.pop()._region.__exit__(None, None, None)
+
+
+_regions = _Regions()
+
+
 class _SpaceUse(CuPyUse):
     """A region of one thread's code in which CuPy takes memory of a group."""
 
     def __init__(self, cupy: Any, parts: Parts) -> None:
-        self._parts, self._cupy, self._before = parts, cupy, cupy.cuda.get_allocator()
+        _regions.leave()
+        self._parts, self._cupy = parts, cupy
+        self._before = self._outer = cupy.cuda.get_allocator()
         region: AbstractContextManager[None] = cupy.cuda.using_allocator(self._malloc)
-        region.__enter__()
         self._region = region
+        region.__enter__()
+        _regions.open.append(self)
 
     def end(self) -> None:
-        """Restore the thread's earlier allocator. Arrays stay valid. Twice is harmless."""
-        before, self._before = self._before, None
-        if before is not None:
-            self._region.__exit__(None, None, None)
+        """Restore the thread's earlier allocator. Arrays stay valid. Twice is harmless.
+
+        From another thread, and before regions that began later, CuPy calls ``_malloc`` on.
+        """
+        self._before = None
+        _regions.leave()
 
     def _malloc(self, size: int) -> Any:
         cuda, parts = self._cupy.cuda, self._parts
         if not size or self._before is None or cuda.runtime.getDevice() != parts.device:
-            return (self._before or cuda.get_allocator())(size)
+            return self._outer(size)
         try:
             part = parts.take(size)
         except OutOfMemory as error:
@@ -200,6 +220,14 @@ class _Allocator:
                 self.few = max(_FEW_STREAMS, 2 * len(self.streams))
             core().KeepStream(device, stream.ptr)
             self.streams[device, stream.ptr] = stream
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _offer_types() -> tuple[list[Any], Any]:

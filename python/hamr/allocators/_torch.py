@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import warnings
 from contextlib import nullcontext
 from importlib import import_module
@@ -38,19 +39,19 @@ class TorchUse:
 
     def __init__(self, torch: Any, device: int, parts: Parts | None) -> None:
         self.pool: Any = None
-        self._parts = parts
+        self._parts, self._use = parts, 0
         region: AbstractContextManager[None] = nullcontext()
         with _lock:
-            if not _everywhere:
-                self.pool = _pool_for(torch, device, parts)
-                region = torch.cuda.use_mem_pool(self.pool, device)
-            self._use = enter_none() if parts is None else parts.enter()
-            _open.append(self)
             try:
+                if not _everywhere:
+                    self.pool = _pool_for(torch, device, parts)
+                    region = torch.cuda.use_mem_pool(self.pool, device)
+                self._use = enter_none() if parts is None else parts.enter()
+                _open.append(self)
                 region.__enter__()
             except BaseException:
-                _open.remove(self)
                 leave(self._use)
+                self._over()
                 raise
             self._region: AbstractContextManager[None] | None = region
 
@@ -65,11 +66,18 @@ class TorchUse:
             region, self._region = self._region, None
             if region is None:
                 return
+            try:
+                leave(self._use)
+                region.__exit__(None, None, None)
+            finally:
+                self._over()
+
+    def _over(self) -> None:
+        """Nothing of the region is open any more: until now no pool might end."""
+        if self in _open:
             _open.remove(self)
-            leave(self._use)
-            region.__exit__(None, None, None)
-            pool, self.pool = self.pool, None
-            _keep(pool, self._parts)
+        pool, self.pool = self.pool, None
+        _keep(pool, self._parts)
 
     def __enter__(self) -> TorchUse:
         return self
@@ -210,6 +218,16 @@ def _torch_allocator(torch: Any, function: str) -> Any:
             path, function, "hamr_torch_free"
         )
     return _allocators[function]
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = RLock()
+    for use in _open:
+        use._use = 0  # the child's numbers are others
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 @atexit.register

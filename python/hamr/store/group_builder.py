@@ -153,11 +153,13 @@ class GroupBuilder:
         sources, paths = tree.sources(), tree.paths()
         if told is not None and paths != [path]:
             raise ValueError(f"metadata is {metadata!r}: accepted is None for what is no array")
+        self._whole()
         with self._lock:
             self._whole()
             if path in self._tree:
                 raise ValueError(f"path is {path!r}, which was added before: accepted are others")
-            offsets: list[int] = []
+            before = len(self._rows)
+            self._places.keep()
             try:
                 for i, each in enumerate(paths):
                     error = self._unfit(each, sources[i])
@@ -165,19 +167,24 @@ class GroupBuilder:
                         if not copy:
                             raise error
                         sources[i] = self._copied(sources[i])
-                    offsets.append(self._places.note(sources[i], each))
-            except BaseException:
-                self._places.undo(len(offsets))
+                    self._append(sources[i], self._places.note(sources[i], each))
+                if told is not None:
+                    self._metadata[path] = told
+                self._tree[path] = _renumbered(tree.json[path], before)
+            except BaseException:  # KeyboardInterrupt comes anywhere
+                for known in (self._tree, self._metadata):
+                    known.pop(path, None)
+                for made in (self._rows, self._sources):
+                    del made[before:]  # type: ignore[attr-defined]
+                self._places.undo()
                 raise
-            self._tree[path] = _renumbered(tree.json[path], len(self._rows))
-            for at, source in zip(offsets, sources, strict=True):
-                kind = self._types.setdefault(source._element, len(self._types))
-                self._rows.append([at, kind, *source.shape])
-                # The user's own may be closed, or grow.
-                rows = [[0, 0, *source.shape]]
-                self._sources += _native.views(_native.Array, source, rows, (source._element,))
-            if told is not None:
-                self._metadata[path] = told
+
+    def _append(self, source: _native.Array, at: int) -> None:
+        kind = self._types.setdefault(source._element, len(self._types))
+        # The user's own may be closed, or grow.
+        rows = [[0, 0, *source.shape]]
+        self._sources += _native.views(_native.Array, source, rows, (source._element,))
+        self._rows.append([at, kind, *source.shape])
 
     def _copied(self, source: _native.Array) -> Buffer:
         made = self.empty(source.shape, name_of(source._element))
@@ -220,6 +227,7 @@ class GroupBuilder:
         then. If the directory does not fit, or metadata are wrong, the group stays as it was, and
         can be sealed later.
         """
+        self._whole()
         with self._lock:
             whole = self._whole()
             if self.metadata is not None:
@@ -236,7 +244,9 @@ class GroupBuilder:
             told = metadata_with(facts_of(self._rows, at, text), self.metadata)
             session = self._client._connected()
             _native.store_set_metadata(session, self.id, metadata_of(told))
-            is_held = self._end() > 0
+            # An earlier seal may have been interrupted once nothing was handed out any more.
+            was_over = self._parts.lease is None
+            is_held = self._end() > 0 or was_over
             del part
             sealed = self._builder._seal(is_held)
             return self._client._taken(sealed, *self._naming)  # type: ignore[no-any-return]
@@ -250,13 +260,16 @@ class GroupBuilder:
 
     def abort(self) -> None:
         """Discard the group, after all work on its device. What shares its memory keeps it."""
+        self._whole()
         with self._lock:
             self._whole()
             try:
                 self._settle()
             finally:
-                self._end()
-                self._builder.abort()
+                try:
+                    self._end()
+                finally:
+                    self._builder.abort()
 
     def _end(self) -> int:
         """Hand out no more memory; how many parts torch has."""
@@ -267,8 +280,10 @@ class GroupBuilder:
         """Abort after another error, which is the one that is raised."""
         with suppress(DeviceError):
             self._settle()
-        self._end()
-        self._builder._given_up()
+        try:
+            self._end()
+        finally:
+            self._builder._given_up()
 
 
 class _Places:
@@ -278,7 +293,8 @@ class _Places:
         self._base = base
         self._starts: list[int] = []  # offsets, in order
         self._most: dict[int, tuple[int, str]] = {}  # by offset, the bytes of the longest, its path
-        self._before: list[tuple[int, tuple[int, str] | None]] = []  # offset, and what was there
+        #: What was noted since ``keep``: offset, and what was there.
+        self._before: list[tuple[int, tuple[int, str] | None]] = []
 
     def other(self, at: int, nbytes: int) -> str | None:
         """The path of an array that begins elsewhere, and has bytes in common."""
@@ -294,20 +310,27 @@ class _Places:
         at, nbytes = (source.ptr - self._base, source.nbytes) if source.nbytes else (0, 0)
         known = self._most.get(at)
         self._before.append((at, known))
-        if nbytes and known is None:
-            self._starts.insert(bisect_left(self._starts, at), at)
         if nbytes > (known or (0,))[0]:
             self._most[at] = nbytes, path
+        if nbytes and known is None:
+            self._starts.insert(bisect_left(self._starts, at), at)
         return at
 
-    def undo(self, count: int) -> None:
-        """Forget what was noted last."""
-        for _ in range(count):
-            at, known = self._before.pop()
+    def keep(self) -> None:
+        """Undo nothing of what was noted before."""
+        self._before.clear()
+
+    def undo(self) -> None:
+        """Forget what was noted since ``keep``, the last of it perhaps in part."""
+        while self._before:
+            at, known = self._before[-1]
             if known is not None:
                 self._most[at] = known
             elif self._most.pop(at, None):
-                self._starts.remove(at)
+                i = bisect_left(self._starts, at)
+                if self._starts[i : i + 1] == [at]:
+                    del self._starts[i]
+            del self._before[-1]
 
 
 def _renumbered(node: Any, by: int) -> Any:
