@@ -15,13 +15,14 @@ var ThreadUse = func(use int64) (before int64) { return 0 }
 
 var (
 	parts     = newNumbered[*gobuffer.Parts](storeClosed)
-	partsUses = newNumbered[partsUse](storeClosed)
+	partsUses = newNumbered[*partsUse](storeClosed)
 )
 
 // partsUse is a region of a thread's code in which a library takes parts, or none of any where there are no parts.
 type partsUse struct {
 	parts  *gobuffer.Parts
-	before int64 // the thread's use before it
+	before int64       // the thread's use before it
+	ended  atomic.Bool // by another thread, or before a later one of its thread: it counts no more
 }
 
 // lentParts are those of which a library has some, to be found by address.
@@ -98,7 +99,7 @@ func CloseParts(number uint64) (held int) {
 // EnterParts has libraries take parts on the calling thread until LeaveParts; of the number 0, memory as otherwise.
 func EnterParts(number uint64) (use uint64, err error) {
 	defer Guard(&err)
-	made := partsUse{before: ThreadUse(-1)}
+	made := &partsUse{before: leaveEnded(ThreadUse(-1))}
 	if number != 0 {
 		if made.parts, err = parts.get(number); err != nil {
 			return 0, err
@@ -109,18 +110,33 @@ func EnterParts(number uint64) (use uint64, err error) {
 	return use, nil
 }
 
-// LeaveParts ends that, from any thread.
+// LeaveParts ends that, from any thread and in any order.
 func LeaveParts(use uint64) {
-	if was, err := partsUses.take(use); err == nil && ThreadUse(-1) == int64(use) {
-		ThreadUse(was.before)
+	if was, err := partsUses.get(use); err == nil {
+		was.ended.Store(true)
+		leaveEnded(ThreadUse(-1))
 	}
+}
+
+// leaveEnded sets the number of the innermost use of the calling thread that has not ended, and returns it.
+func leaveEnded(use int64) int64 {
+	for use != 0 {
+		in, err := partsUses.get(uint64(use))
+		if err != nil || !in.ended.Load() {
+			break
+		}
+		_, _ = partsUses.take(uint64(use)) // no other thread has it
+		use = in.before
+		ThreadUse(use)
+	}
+	return use
 }
 
 // PartFor returns a part for a library that asks on a thread which is in a use. is tells whether the use is of parts on
 // the device: else the library gets memory as otherwise.
 func PartFor(use uint64, device, size int) (at backends.Address, is bool, err error) {
 	defer Guard(&err)
-	in, err := partsUses.get(use)
+	in, err := partsUses.get(uint64(leaveEnded(int64(use))))
 	if err != nil || in.parts == nil || in.parts.Region().Device != device || size <= 0 {
 		return 0, false, nil
 	}
