@@ -12,6 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
+import hamr
 import hamr.store
 
 #: Seconds in which a new server hears of weights from the processes that have them.
@@ -20,8 +21,10 @@ PATIENCE = 2
 
 def version_of(path: Path) -> dict[str, object]:
     """What tells a file, or a folder of them, from those that were loaded before."""
-    files = [path] if path.is_file() else sorted(path.glob("*.safetensors"))
+    files = sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
     facts = [file.stat() for file in files]
+    if not files:
+        raise ValueError(f"{path} has no safetensors files")
     return {
         "source": str(path.resolve()),
         "bytes": sum(fact.st_size for fact in facts),
@@ -55,19 +58,19 @@ def main() -> None:
 
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     os.set_blocking(reader, True)
-    signal.set_wakeup_fd(writer)  # a byte for each SIGHUP, also while the weights are loaded
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)  # a byte for each SIGHUP, also while the weights are loaded
     signal.signal(signal.SIGHUP, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # as SIGTERM: there is nothing to clear up
 
     try:
         client = hamr.store.connect()
         kept = keep(client, chosen.path, chosen.name, chosen.device)
-    except (hamr.store.StoreError, OSError) as error:
+    except (hamr.Error, OSError, ValueError) as error:
         sys.exit(f"loader: {error}")  # who started it starts it again
-    while os.read(reader, 1):
+    while os.read(reader, 1 << 16):  # all that came meanwhile are one
         try:
             kept = keep(client, chosen.path, chosen.name, chosen.device)
-        except (hamr.store.StoreError, OSError, ValueError) as error:
+        except (hamr.Error, OSError, ValueError) as error:
             print(f"loader: {kept.id} stays: {error}", file=sys.stderr, flush=True)
 
 

@@ -6,6 +6,7 @@ The workers answer at FOLDER/worker-0.sock, FOLDER/worker-1.sock and so on. SIGT
 """
 
 import argparse
+import fcntl
 import os
 import select
 import signal
@@ -27,7 +28,7 @@ class Program:
         self.name, self.command = name, command
         self.pause = FIRST_PAUSE
         self.process: subprocess.Popen[bytes] | None = None
-        self.start()
+        self.due = 0.0  # look() starts it
 
     def start(self) -> None:
         """Start the command."""
@@ -73,6 +74,11 @@ def main() -> None:
         signal.signal(number, lambda *_: None)
 
     chosen.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    alone = os.open(chosen.folder, os.O_RDONLY)
+    try:
+        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(f"supervisor: another one runs in {chosen.folder}")
     os.environ["HAMR_STORE"] = store = str(chosen.folder / "store.sock")  # for all of them
     limit = ("--limit", chosen.limit) if chosen.limit else ()
     device = () if chosen.device is None else ("--device", str(chosen.device))
@@ -84,18 +90,20 @@ def main() -> None:
         others[f"worker-{number}"] = python, HERE / "worker.py", socket
 
     told = b""
-    while not {signal.SIGINT, signal.SIGTERM} & set(told):
-        if others and Path(store).is_socket():  # the server listens
-            programs += [Program(name, *command) for name, command in others.items()]
-            others = {}
-        for program in programs:
-            program.look()
-        waits = others or any(program.process is None for program in programs)
-        told = b""
-        if select.select([reader], [], [], 0.02 if waits else None)[0]:
-            told = os.read(reader, 100)
-    for program in reversed(programs):
-        program.end()
+    try:
+        while not {signal.SIGINT, signal.SIGTERM} & set(told):
+            if others and Path(store).is_socket():  # the server listens
+                programs += [Program(name, *command) for name, command in others.items()]
+                others = {}
+            for program in programs:
+                program.look()
+            waits = others or any(program.process is None for program in programs)
+            told = b""
+            if select.select([reader], [], [], 0.02 if waits else None)[0]:
+                told = os.read(reader, 100)
+    finally:  # also if no process could be started, or nobody reads what is printed
+        for program in reversed(programs):
+            program.end()
 
 
 if __name__ == "__main__":

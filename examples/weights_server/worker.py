@@ -24,6 +24,7 @@ import hamr
 import hamr.store
 
 MOST = 16 << 20  #: bytes of a request
+TYPES = "float16", "bfloat16", "float32", "float64"  #: that PyTorch multiplies on a device
 
 
 class Weights:
@@ -42,6 +43,8 @@ class Weights:
         array, numbers = self.arrays[path], np.asarray(vector, "f8")
         if array.ndim != 2 or numbers.shape != array.shape[1:]:
             raise ValueError(f"{path} of {array.shape} times a vector of {numbers.shape}")
+        if self.library == "torch" and str(array.dtype).removeprefix("torch.") not in TYPES:
+            raise ValueError(f"{path} of {array.dtype}: products are of {', '.join(TYPES)}")
         return array, numbers
 
     def product(self, array: Any, vector: np.ndarray) -> list[float]:
@@ -71,20 +74,22 @@ class Worker(socketserver.UnixStreamServer):
 
     def follow(self, client: hamr.store.Client, name: str) -> None:
         """Take each new version. A request that is under way ends with the one before."""
-        watch = client.watch(name)
         while True:
             try:
-                for id in watch:
-                    if id != self.weights.id:
-                        self.take(client, id)
+                with client.watch(name) as watch:  # the present version first
+                    for id in watch:
+                        if id != self.weights.id:
+                            self.take(client, id)
             except hamr.store.StoreLost:
-                time.sleep(0.1)  # the server is started again; the watch goes on then
+                time.sleep(0.1)  # the server is started again
 
     def take(self, client: hamr.store.Client, id: str) -> None:
         """Use a version from now on, if that is possible."""
         try:
             self.weights = Weights(client.get_group(id))
             print(f"worker {os.getpid()}: uses {id}", flush=True)
+        except hamr.store.StoreLost:
+            raise  # it is tried again
         except (hamr.Error, ValueError) as error:
             print(f"worker {os.getpid()}: does not use {id}: {error}", file=sys.stderr, flush=True)
 
@@ -97,13 +102,13 @@ class Worker(socketserver.UnixStreamServer):
 class Request(socketserver.StreamRequestHandler):
     """A line, and its answer."""
 
-    timeout = 10  # seconds for a client that sends nothing
+    timeout = 10  # seconds for the request, and for the answer: others wait meanwhile
 
     def handle(self) -> None:
         """Read the request and write the answer; what is wrong with it is an answer, too."""
         weights = self.server.weights
         answer: dict[str, Any] = {"group": weights.id, "pid": os.getpid()}
-        line = self.rfile.readline(MOST)
+        line = self.line()
         try:
             asked = json.loads(line)
             operands = weights.operands(asked["array"], asked["vector"])
@@ -112,6 +117,27 @@ class Request(socketserver.StreamRequestHandler):
         else:
             answer["product"] = weights.product(*operands)
         self.wfile.write(json.dumps(answer).encode() + b"\n")
+
+
+    def line(self) -> bytearray:
+        """The request; TimeoutError if a client sends it too slowly."""
+        line, until = bytearray(), time.monotonic() + self.timeout
+        while b"\n" not in line[-1:] and len(line) < MOST:
+            self.connection.settimeout(max(0.001, until - time.monotonic()))
+            part = self.rfile.read1(MOST - len(line))
+            if not part:
+                break
+            if time.monotonic() > until:
+                raise TimeoutError("the request came too slowly")
+            line += part
+        self.connection.settimeout(self.timeout)
+        return line
+
+
+def ends(arguments: threading.ExceptHookArgs) -> None:
+    """End the process with a thread that failed: it would keep an old version for ever."""
+    threading.__excepthook__(arguments)
+    os._exit(1)
 
 
 def main() -> None:
@@ -126,6 +152,7 @@ def main() -> None:
         worker = Worker(chosen.socket, Weights(client.get_group(name=chosen.name, wait=True)))
     except hamr.store.StoreError as error:
         sys.exit(f"worker: {error}")  # who started it starts it again
+    threading.excepthook = ends
     threading.Thread(target=worker.follow, args=(client, chosen.name), daemon=True).start()
     worker.serve_forever()
 

@@ -11,11 +11,14 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
+import hamr.store
 from tests.support.documents import blocks_of
 from tests.support.paths import ROOT
 from tests.support.processes import launch, scaled, wait_until
@@ -116,6 +119,78 @@ def test_a_worker_answers_after_requests_that_are_none(server, client, tmp_path)
         with socket.socket(socket.AF_UNIX) as connection:  # who does not wait for the answer
             connection.connect(path)
         assert ask.ask(path, "w", [1, 2, 3])["product"] == [1, 2, 3]
+
+
+class Lost:
+    """A client whose server is started again while a worker goes over to a new version."""
+
+    def __init__(self, groups):
+        self.groups, self.asked = groups, 0
+
+    @contextmanager
+    def watch(self, name):
+        yield iter(["new"])
+
+    def get_group(self, id):
+        self.asked += 1
+        if self.asked == 1:
+            raise hamr.store.StoreLost
+        if self.asked > 2:
+            raise EOFError
+        return self.groups[id]
+
+
+def test_a_worker_takes_a_version_though_the_server_was_lost_meanwhile(client, weights, tmp_path):
+    client.put_group({"w": np.ones(3)}, name="new")
+    with worker.Worker(str(tmp_path / "worker.sock"), weights) as it:
+        with pytest.raises(EOFError):
+            it.follow(Lost({"new": client.get_group("new")}), "w")
+        assert it.weights.id == client.get_name("new")
+
+
+def test_a_worker_that_cannot_follow_ends(server, client, tmp_path):
+    client.put_group({"w": np.eye(3, dtype="f4")}, name="weights")
+    code = "import worker; worker.Worker.take = None; worker.main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path / "worker.sock"],
+        env={**os.environ, "HAMR_STORE": server.path, "PYTHONPATH": str(EXAMPLE)},
+        stderr=subprocess.PIPE,
+    ) as program:
+        demo.eventually((tmp_path / "worker.sock").is_socket)
+        client.put_group({"w": np.eye(3, dtype="f4")}, name="weights", replace=True)
+        assert b"not callable" in program.communicate(timeout=30)[1]
+        assert program.returncode == 1
+
+
+def test_who_sends_slowly_is_let_go(weights, tmp_path, monkeypatch):
+    monkeypatch.setattr(worker.Request, "timeout", 0.2)
+    path = str(tmp_path / "worker.sock")
+    with worker.Worker(path, weights) as it, socket.socket(socket.AF_UNIX) as connection:
+        thread = threading.Thread(target=it.handle_request)
+        thread.start()
+        connection.connect(path)
+        with pytest.raises(BrokenPipeError):
+            while True:
+                connection.sendall(b" ")
+                time.sleep(0.01)
+        thread.join()
+
+
+@pytest.mark.parametrize("model", ["", "none"])
+def test_a_loader_says_what_it_does_not_find(server, tmp_path, model):
+    with running(server, "loader.py", tmp_path / model) as loader:
+        assert loader.stdout.read().startswith("loader: ")
+        assert loader.wait() == 1
+
+
+def test_one_supervisor_runs_in_a_folder(tmp_path):
+    command = [sys.executable, EXAMPLE / "supervisor.py", tmp_path, "none", "--workers", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as supervisor:
+        supervisor.stdout.readline()
+        found = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        assert (found.returncode, "another one runs in" in found.stderr) == (1, True)
+        supervisor.stdout.close()  # its next line ends it, and what it has started
+        assert supervisor.wait(30) != 0
 
 
 def test_a_supervisor_ends_though_its_server_does_not_start(tmp_path):
