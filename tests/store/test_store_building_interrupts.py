@@ -1,4 +1,4 @@
-"""Groups that are built in place: Ctrl-C at each step, forks while a thread builds, lost clients."""
+"""Groups that are built in place: Ctrl-C at each step, forks, clients that were closed, paths."""
 
 import os
 import random
@@ -86,6 +86,23 @@ def test_a_client_that_was_closed(server):
         assert (array.get() == 5).all()
         del array, space, call
         assert other.statistics()["objects"] == 0
+
+
+def test_two_arrays_of_one_path_are_refused(client):
+    with client.build_group("g", bytes=10_000) as space:
+        space.add("a.b", np.ones(1), copy=True)
+        for _ in range(2):
+            with pytest.raises(ValueError, match=r"^arrays has the path 'a\.b' already"):
+                space.add("a", {"c": np.zeros(1), "b": np.zeros(1)}, copy=True)
+        with pytest.raises(ValueError, match=r"^arrays has the path 'a\.b' already"):
+            space.add("a", {"b": 3})
+        space.add("a", {"c": np.zeros(2)}, copy=True)
+        with pytest.raises(ValueError, match=r"^arrays has the path 'a\.c' already"):
+            space.add("a.c", np.ones(1), copy=True)
+        space.add("x", {"y": np.ones(1)}, copy=True)
+        with pytest.raises(ValueError, match="'z.y.z' twice"):
+            space.add("z", {"y.z": np.ones(1), "y": {"z": np.ones(1)}}, copy=True)
+    assert list(client.get_group("g")) == ["a.b", "a.c", "x.y"]
 
 
 FORKS = """

@@ -66,6 +66,7 @@ class GroupBuilder:
         self._naming, self.metadata = naming, metadata
         self._lock = RLock()
         self._tree: dict[str, Any] = {}
+        self._is_array: dict[str, bool] = {}  # by paths
         self._types: dict[int, int] = {}
         self._rows: list[list[int]] = []
         self._metadata: dict[str, Any] = {}  # of arrays
@@ -143,7 +144,8 @@ class GroupBuilder:
         of 256 bytes, with its elements in C order, and has no bytes in common with what was added
         before, unless both begin at one place. With ``copy`` what does not is copied to new memory
         of the group. Dictionaries, lists and tuples of arrays, texts, numbers, booleans and
-        None are added as ``put_group`` takes them. ``metadata`` is anything that JSON can hold.
+        None are added as ``put_group`` takes them; no two arrays have one path. ``metadata`` is
+        anything that JSON can hold.
 
         ValueError with the path for arrays that do not fit; nothing was added then.
         """
@@ -158,6 +160,14 @@ class GroupBuilder:
             self._whole()
             if path in self._tree:
                 raise ValueError(f"path is {path!r}, which was added before: accepted are others")
+            for each, is_array in tree._is_array.items():
+                known = self._is_array.get(each)
+                if known or (is_array and known is not None):
+                    raise ValueError(
+                        f"arrays has the path {each[1:]!r} already: accepted are arrays whose "
+                        "paths nothing else has"
+                    )
+            new = tree._is_array.keys() - self._is_array.keys()
             before = len(self._rows)
             self._places.keep()
             try:
@@ -170,12 +180,15 @@ class GroupBuilder:
                     self._append(sources[i], self._places.note(sources[i], each))
                 if told is not None:
                     self._metadata[path] = told
+                self._is_array.update(tree._is_array)
                 self._tree[path] = _renumbered(tree.json[path], before)
             except BaseException:  # KeyboardInterrupt comes anywhere
-                for known in (self._tree, self._metadata):
-                    known.pop(path, None)
+                for told_of in (self._tree, self._metadata):
+                    told_of.pop(path, None)
                 for made in (self._rows, self._sources):
                     del made[before:]  # type: ignore[attr-defined]
+                for each in new:
+                    self._is_array.pop(each, None)
                 self._places.undo()
                 raise
 
