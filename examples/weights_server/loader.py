@@ -58,7 +58,8 @@ def main() -> None:
 
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     os.set_blocking(reader, True)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)  # a byte for each SIGHUP, also while the weights are loaded
+    # A byte for each SIGHUP, also while the weights are loaded.
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGHUP, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # as SIGTERM: there is nothing to clear up
 

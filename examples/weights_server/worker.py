@@ -118,7 +118,6 @@ class Request(socketserver.StreamRequestHandler):
             answer["product"] = weights.product(*operands)
         self.wfile.write(json.dumps(answer).encode() + b"\n")
 
-
     def line(self) -> bytearray:
         """The request; TimeoutError if a client sends it too slowly."""
         line, until = bytearray(), time.monotonic() + self.timeout

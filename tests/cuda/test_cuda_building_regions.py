@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import os
 import threading
 
-import numpy as np
 import pytest
 
 import hamr
@@ -43,6 +41,7 @@ def test_cupys_regions_end_in_any_order(client, cupy):  # noqa: F811
         second.end()
         kept = cupy.alloc(1000)
         assert (a.used, b.used) == (1024, 0)
+        del kept
         first.end()
         assert cupy.alloc(7) == ("own", 7)
 

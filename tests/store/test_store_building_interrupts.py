@@ -7,10 +7,9 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-import hamr
 from hamr.store import NotSealed, ObjectNotFound, Sealed, connect
 from tests.store.test_store_interrupted_anywhere import is_interrupted
-from tests.support.processes import run_code, scaled
+from tests.support.processes import run_code, scaled, wait_until
 
 
 def steps():
@@ -72,20 +71,13 @@ def test_a_client_that_was_closed(server):
         array = space.empty(3)
         array.fill(5)
         client.close()
-        for call in (
-            lambda: space.empty(3),
-            lambda: space.add("w", array),
-            lambda: space.add("x", np.ones(3), copy=True),
-            space.seal,
-            space.abort,
-        ):
-            try:
-                call()
-            except (hamr.Error, ValueError) as error:
-                print(type(error), error)
+        space.add("w", array)
+        with pytest.raises(ValueError, match="the client was closed"):
+            space.seal()
         assert (array.get() == 5).all()
-        del array, space, call
-        assert other.statistics()["objects"] == 0
+        space.abort()
+        array.close()
+        wait_until(lambda: other.statistics()["objects"] == 0)
 
 
 def test_two_arrays_of_one_path_are_refused(client):
@@ -100,7 +92,7 @@ def test_two_arrays_of_one_path_are_refused(client):
         with pytest.raises(ValueError, match=r"^arrays has the path 'a\.c' already"):
             space.add("a.c", np.ones(1), copy=True)
         space.add("x", {"y": np.ones(1)}, copy=True)
-        with pytest.raises(ValueError, match="'z.y.z' twice"):
+        with pytest.raises(ValueError, match=r"'z\.y\.z' twice"):
             space.add("z", {"y.z": np.ones(1), "y": {"z": np.ones(1)}}, copy=True)
     assert list(client.get_group("g")) == ["a.b", "a.c", "x.y"]
 

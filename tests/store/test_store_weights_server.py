@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
@@ -169,8 +169,8 @@ def test_who_sends_slowly_is_let_go(weights, tmp_path, monkeypatch):
         thread = threading.Thread(target=it.handle_request)
         thread.start()
         connection.connect(path)
-        with pytest.raises(BrokenPipeError):
-            while True:
+        with suppress(BrokenPipeError):
+            while True:  # a test that times out
                 connection.sendall(b" ")
                 time.sleep(0.01)
         thread.join()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .errors import OutOfMemory
+from .errors import ForkError, OutOfMemory
 from .library import core
 
 TYPE_CHECKING = False
@@ -63,7 +63,8 @@ class Parts:
     def _open(self) -> Parts:
         if self.lease is None:
             raise ValueError(f"{self.said} is finished: accepted is one that is being built")
-        self.lease.token()  # refuses a forked child, where the number is another one's
+        if not self.lease._is_here():  # the number may be another one's there
+            raise ForkError(f"{self.said} is the parent's to finish: it was made before fork()")
         return self
 
     def close(self) -> int:

@@ -186,7 +186,7 @@ class GroupBuilder:
                 for told_of in (self._tree, self._metadata):
                     told_of.pop(path, None)
                 for made in (self._rows, self._sources):
-                    del made[before:]  # type: ignore[attr-defined]
+                    del made[before:]
                 for each in new:
                     self._is_array.pop(each, None)
                 self._places.undo()
