@@ -342,13 +342,12 @@ def test_the_parts_are_small():
     for path in PACKAGE.rglob("*.py"):
         folder = path.relative_to(PACKAGE).parts[0]
         sizes[folder if folder in sizes else ""] += path.stat().st_size
-    assert sizes["allocators"] < 25_000
+    # Of which regions that end in any order are 1_100.
+    assert sizes["allocators"] < 26_080
     # Of which what leaves other people's coroutines, products and contexts alone is 7_000.
     assert sizes["hetero"] < 128_000
     assert sizes["pygpu"] < 160_000
-    # Of which groups are 25_000, those built in place 16_000, versions 8_000, and health checks,
-    # sockets of systemd and Prometheus 6_000.
-    assert sizes["store"] < 132_000
+    assert sizes["store"] < 133_500
     # Of which what finds memory that is used wrongly is 11_000, and limits are 10_500.
     assert sizes["_diagnostics"] < 71_000
     # Of which hints for what users of other libraries write are 14_000, and refusals of what
