@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 
 import pytest
 
 import hamr
 import hamr.allocators
-from hamr.allocators import _torch
+from hamr.allocators import _cupy, _torch
 from tests.cuda import driver
 from tests.cuda.test_cuda_building import (  # noqa: F401
     MIB,
@@ -134,3 +135,23 @@ def test_memory_ends_though_a_library_fails_to_give_its_own_up(client, emulator)
         space.abort()
     del space
     assert all_ends(client) == before
+
+
+@pytest.mark.parametrize("module", [_cupy, _torch])
+def test_a_child_that_was_forked_while_a_region_begins_has_locks_of_its_own(module):
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with module._lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if not child:
+        os._exit(not module._lock.acquire(timeout=5))
+    done.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
