@@ -41,6 +41,7 @@ func Connect(ctx context.Context, path string, r *gobuffer.Runtime) (*Client, er
 	if err != nil {
 		return nil, err
 	}
+	wire.MakeRoom()
 	_ = c.take(context.Background()) // begin's goroutine may want it at once
 	c.begin(socket, book)
 	c.give()

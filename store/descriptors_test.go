@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -243,4 +245,19 @@ func TestAMachineWhoseStartCannotBeRead(t *testing.T) {
 	_, err := Connect(background, path, newRuntime(t))
 	free()
 	assert.True(t, errors.Is(err, unix.EMFILE), "%v", err)
+}
+
+// The size of the table is FDSize of /proc/self/status.
+func TestTheTableOfDescriptorsIsLargeBeforeItIsUsed(t *testing.T) {
+	newClient(t, startServer(t, ServerOptions{}))
+	size := func() (n int) {
+		status, err := os.ReadFile("/proc/self/status")
+		require.NoError(t, err)
+		_, after, _ := strings.Cut(string(status), "FDSize:")
+		_, err = fmt.Sscan(after, &n)
+		require.NoError(t, err)
+		return n
+	}
+	most := min(1024, int(wire.FilesLimit()))
+	eventually(t, func() bool { return size() >= most }, func() any { return size() })
 }

@@ -24,6 +24,7 @@ func Listen(o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	wire.MakeRoom()
 	return &Server{s}, nil
 }
 

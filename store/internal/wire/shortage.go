@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,6 +30,27 @@ func FilesLimit() uint64 {
 		return 0
 	}
 	return min(limit.Cur, 1<<40) // there may be no limit
+}
+
+// manyDescriptors is what a process has room for that uses a store, without a wait.
+const manyDescriptors = 1024
+
+var roomForMany sync.Once
+
+// MakeRoom has the kernel make this process's table of descriptors large, meanwhile and once. Else a process of several
+// threads waits each time that the table doubles: 9 to 16 ms with Linux 6.18, and twice for 137 objects.
+func MakeRoom() {
+	go roomForMany.Do(func() {
+		nothing, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return // the table grows as it is used
+		}
+		defer unix.Close(nothing)
+		last := min(manyDescriptors, int(FilesLimit())) - 1
+		if far, err := unix.FcntlInt(uintptr(nothing), unix.F_DUPFD_CLOEXEC, last); err == nil {
+			_ = unix.Close(far)
+		}
+	})
 }
 
 // ErrShort says that a packet has come without its descriptors, as the process can open no more.
