@@ -12,7 +12,7 @@ const (
 	mostWays                     = 226
 	mostReplies, goalReplies     = 0, 0
 	mostCrossing, goalCrossing   = 24561, 18000
-	mostProduct, goalProduct     = 124470, 93000
+	mostProduct, goalProduct     = 124490, 93000
 	mostLong, goalLong           = 0, 0
 	mostLongFiles, goalLongFiles = 7, 0
 )
