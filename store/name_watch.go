@@ -41,14 +41,7 @@ func (c *Client) WatchName(ctx context.Context, name string) (*NameWatch, error)
 	}
 	w := &NameWatch{client: c, name: name, aside: line}
 	w.hangUp, w.end = context.WithCancel(context.Background())
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		line.Close()
-		return nil, ErrClosed
-	}
-	c.watches[w] = struct{}{}
-	return w, nil
+	return watched(c, w, line)
 }
 
 func (w *NameWatch) isNone() error {

@@ -118,8 +118,8 @@ func TestAVersionOfWhichTheServerDidNotKnow(t *testing.T) {
 	}
 }
 
-// TestTwoVersionsAfterOneOfWhichTheServerDidNotKnow has a name be replaced twice before the only client tells of what had
-// it. While another book is read, a later entry of the name may follow.
+// TestTwoVersionsAfterOneOfWhichTheServerDidNotKnow has a name be replaced twice before the only client tells of what
+// had it. While another book is read, a later entry of the name may follow.
 func TestTwoVersionsAfterOneOfWhichTheServerDidNotKnow(t *testing.T) {
 	s := startServer(t, ServerOptions{})
 	slow := newClient(t, s)

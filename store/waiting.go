@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -164,11 +165,16 @@ func (c *Client) Watch(ctx context.Context) (*Watch, error) {
 		line.Close()
 		return nil, err
 	}
+	return watched(c, w, line)
+}
+
+// watched is what Close of the client is to end. A client that is closed already ends the line.
+func watched[W io.Closer](c *Client, w W, line *asking.Line) (none W, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		line.Close()
-		return nil, ErrClosed
+		return none, ErrClosed
 	}
 	c.watches[w] = struct{}{}
 	return w, nil

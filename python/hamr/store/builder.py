@@ -11,7 +11,7 @@ from .errors import Sealed, StoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
+    from typing import Any, Self
 
     from .._buffer.buffers import Buffer
     from .ids import ObjectID
@@ -27,7 +27,33 @@ def _alone() -> int:
 _OURS = _alone()
 
 
-class Builder:
+class SealedAtEnd:
+    """Something unfinished, which the end of a ``with`` block seals, and an exception discards."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:  # what it has
+        _is_finished: Any
+        _given_up: Any
+        seal: Any
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *exception: object) -> None:
+        if self._is_finished():
+            return
+        if kind is None:
+            try:
+                self.seal()
+            except BaseException:
+                self._given_up()
+                raise
+        else:
+            self._given_up()
+
+
+class Builder(SealedAtEnd):
     """An object that its maker writes, until it is sealed or aborted.
 
     ``buffer`` is its memory. After ``seal`` others can get the object, and nobody can write it;
@@ -45,23 +71,11 @@ class Builder:
         self.id: ObjectID = lease.id
 
     def __repr__(self) -> str:
-        state = "finished" if self._lease is None else "not sealed"
+        state = "finished" if self._is_finished() else "not sealed"
         return f"<hamr.store.Builder of {self.id}, {state}>"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, *exception: object) -> None:
-        if self._lease is None:
-            return
-        if kind is None:
-            try:
-                self.seal()
-            except BaseException:
-                self._given_up()
-                raise
-        else:
-            self._given_up()
+    def _is_finished(self) -> bool:
+        return self._lease is None
 
     @property
     def buffer(self) -> Buffer:

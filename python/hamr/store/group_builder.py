@@ -18,12 +18,13 @@ from .._buffer.buffers import Buffer, buffer
 from .._buffer.many import copy_all
 from .._buffer.pointers import dimensions_of
 from .arguments import flag_of, json_of, metadata_of, text_of
-from .group_plan import Tree, directory_of, facts_of, metadata_with
+from .builder import SealedAtEnd
+from .group_plan import Tree, clashes, directory_of, facts_of, metadata_with
 from .groups import ALIGNMENT, BYTES, KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from typing import Any
 
     from .builder import Builder
     from .ids import ObjectID
@@ -39,7 +40,7 @@ def room_of(nbytes: int) -> int:
     return (64 << 10) + nbytes // 4096
 
 
-class GroupBuilder:
+class GroupBuilder(SealedAtEnd):
     """The memory of a new group, to make its arrays in. ``Client.build_group`` returns one.
 
     Arrays are made by ``empty``, or by torch and CuPy inside
@@ -77,24 +78,12 @@ class GroupBuilder:
 
     def __repr__(self) -> str:
         state = "finished"
-        if self._builder._lease is not None:
+        if not self._is_finished():
             state = f"{len(self._rows)} arrays in {self.bytes} bytes"
         return f"<hamr.store.GroupBuilder of {self.id}, {state}>"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, *exception: object) -> None:
-        if self._builder._lease is None:
-            return
-        if kind is None:
-            try:
-                self.seal()
-            except BaseException:
-                self._given_up()
-                raise
-        else:
-            self._given_up()
+    def _is_finished(self) -> bool:
+        return self._builder._is_finished()
 
     def _whole(self) -> Buffer:
         """All bytes, with those for the directory; an error if the group is finished."""
@@ -160,14 +149,13 @@ class GroupBuilder:
             self._whole()
             if path in self._tree:
                 raise ValueError(f"path is {path!r}, which was added before: accepted are others")
-            for each, is_array in tree._is_array.items():
-                known = self._is_array.get(each)
-                if known or (is_array and known is not None):
+            for each, is_array in tree.is_array.items():
+                if clashes(self._is_array, each, is_array):
                     raise ValueError(
                         f"arrays has the path {each[1:]!r} already: accepted are arrays whose "
                         "paths nothing else has"
                     )
-            new = tree._is_array.keys() - self._is_array.keys()
+            new = tree.is_array.keys() - self._is_array.keys()
             before = len(self._rows)
             self._places.keep()
             try:
@@ -180,7 +168,7 @@ class GroupBuilder:
                     self._append(sources[i], self._places.note(sources[i], each))
                 if told is not None:
                     self._metadata[path] = told
-                self._is_array.update(tree._is_array)
+                self._is_array.update(tree.is_array)
                 self._tree[path] = _renumbered(tree.json[path], before)
             except BaseException:  # KeyboardInterrupt comes anywhere
                 for told_of in (self._tree, self._metadata):

@@ -28,12 +28,18 @@ SHARE = 256 << 20
 MOST_BITS = 2048
 
 
+def clashes(is_array: dict[str, bool], path: str, array: bool) -> bool:
+    """Whether a path is not free: one of an array is of nothing else."""
+    known = is_array.get(path)
+    return bool(known) or (array and known is not None)
+
+
 class Tree:
     """A structure as JSON: arrays are integers, and lists begin with what they are."""
 
     def __init__(self, arrays: Any) -> None:
         self.leaves: list[Any] = []
-        self._is_array: dict[str, bool] = {}  # by path, behind a dot
+        self.is_array: dict[str, bool] = {}  #: by path, behind a dot
         if isinstance(arrays, Group):
             arrays = arrays.tree
         if not isinstance(arrays, (Mapping, list, tuple)):
@@ -46,13 +52,12 @@ class Tree:
     def _encoded(self, value: Any, path: str, depth: int) -> Any:
         told = self._as_json(value, path, depth)
         is_array = type(told) is int
-        before = self._is_array.get(path)
-        if before or (is_array and before is not None):
+        if clashes(self.is_array, path, is_array):
             raise ValueError(
                 f"arrays has the path {path[1:]!r} twice: accepted are arrays whose paths nothing "
                 "else has"
             )
-        self._is_array[path] = is_array
+        self.is_array[path] = is_array
         return told
 
     def _as_json(self, value: Any, path: str, depth: int) -> Any:
@@ -110,7 +115,7 @@ class Tree:
 
     def paths(self) -> list[str]:
         """The paths of the arrays."""
-        return [path[1:] for path, is_array in self._is_array.items() if is_array]
+        return [path[1:] for path, is_array in self.is_array.items() if is_array]
 
     def sources(self) -> list[_native.Array]:
         """The arrays, shared."""
